@@ -18,7 +18,7 @@ C = TypeVar("C")
 C_contra = TypeVar("C_contra", contravariant=True)
 R = TypeVar("R")
 IN_FLIGHT: Final = 4
-"""Maximum number of chunks that threads may have taken before the caller uses the results."""
+"""Maximum number of chunks that threads have taken, and whose results the caller has not used yet."""
 
 
 class ChunkState(Protocol):
@@ -46,7 +46,7 @@ class ChunkWork(Protocol[C_contra, S, R]):
     """The work on chunks: assume a state, make a result, and compute the next state."""
 
     def assume(self, chunk: C_contra) -> Any | None:
-        """Return the assumed ``start`` of the state before a chunk, or None to wait for the real state."""
+        """Return an assumption for :attr:`ChunkState.start` before a chunk, or None to wait for the real state."""
 
     def make(self, chunk: C_contra, start: Any, turn: Any) -> R:
         """Return the result of a chunk, from the assumed or known ``start`` and the :class:`Turn` of the executor.
@@ -100,8 +100,8 @@ class Threads:
         """Yield the result of each chunk, and the state after the chunk.
 
         An error of ``chunks`` or ``make`` is raised after the results before it. After a TooMuchError ``split`` divides
-        every chunk that has no result yet. Each part is made in its turn, and has its own result. No thread reads the
-        source after the generator is closed.
+        every chunk that has no result yet, and each part has its own result. No thread reads the source after the
+        generator is closed.
         """
         threads = _ChunkThreads(iter(chunks), work)
         turn: Turn[S] = Turn()
@@ -165,7 +165,10 @@ class _ChunkThreads(Generic[C]):
             self._changed.notify_all()
 
     def next(self) -> _ChunkTask[C] | None:
-        """Return the next task, perhaps without a result; None at the end. Make later results while a thread works."""
+        """Return the next task; None at the end. While a thread works on it, make results of later tasks.
+
+        If ``start`` of the task is None, the caller must make the result.
+        """
         while True:
             with self._changed:
                 while not self._tasks and self._is_taking:
@@ -221,7 +224,7 @@ class _ChunkThreads(Generic[C]):
         return task if is_some else None
 
     def _make(self, task: _ChunkTask[C], reraised: type[BaseException]) -> None:
-        """Make a chunk's result from an assumption. An exception of type ``reraised`` is kept for the chunk's turn."""
+        """Make a chunk's result from an assumption. Keep an exception of type ``reraised`` in the task."""
         if task.chunk is None:
             return
         start = made = failure = None

@@ -29,7 +29,7 @@ MOST: Final = 16
 BUSY: Final = 2
 """Load average per processor above which only one process is used."""
 AS_THREADS: Final = 2
-"""For uncompressed segments one process with a second thread is faster than this number of processes."""
+"""For uncompressed segments, this number of processes is slower than one process with a second thread."""
 
 CHUNK: Final = 6 << 20
 """Bytes of a chunk of an uncompressed segment. A worker must be able to hold the result."""
@@ -39,24 +39,24 @@ FINDINGS_CHUNKS: Final = 3
 """Number of chunks in a part of a segment for workers that print nothing (:mod:`kdump.segments.shared_segment`)."""
 
 PRINTING: Final = 12 << 20
-"""Minimum bytes for which several processes print or check compressed records faster; also for costly work."""
+"""From this many bytes on, several processes are faster than one: for compressed records, and for costly work."""
 PRINTING_PLAIN: Final = 96 << 20
-"""Minimum bytes for which several processes print or check uncompressed records faster."""
+"""From this many bytes on, several processes print or check uncompressed records faster than one."""
 READING_PACKED: Final = 16 << 20
-"""Minimum bytes, most of them compressed, for which several processes read the records for an answer faster."""
+"""From this many bytes on, several processes read mostly compressed records for an answer faster than one."""
 READING_PLAIN: Final = 64 << 20
-"""Minimum bytes, most of them uncompressed, for which several processes read the records for an answer faster."""
+"""From this many bytes on, several processes read mostly uncompressed records for an answer faster than one."""
 READING_HEADERS: Final = 256 << 20
-"""Minimum bytes for which several processes read or print the headers of batches faster."""
+"""From this many bytes on, several processes read or print the headers of batches faster than one."""
 TRANSACTIONS: Final = 64 << 20
-"""Minimum bytes for which several processes find the outcomes of a partition's transactions faster."""
+"""From this many bytes on, several processes find the outcomes of a partition's transactions faster than one."""
 OPENING: Final = 1 << 18
 """The cost of opening a segment, in bytes that are read in the same time."""
 LARGE_SEGMENTS: Final = 16 << 20
-"""Minimum average bytes of an uncompressed segment for which one process with threads is faster than two."""
+"""From this average size of uncompressed segments (bytes), one process with threads is faster than two processes."""
 
 THREAD_OF_HEADERS: Final = 128 << 20
-"""Minimum bytes of a segment for which a second thread makes reading the headers faster."""
+"""From this size of a segment (bytes), two threads read its headers faster than one."""
 READING_AHEAD: Final = 12 << 20
 """Minimum bytes left in a segment for threads to read ahead. Compressed bytes count more."""
 UNPACKED_AHEAD: Final = 1 << 16
@@ -64,12 +64,12 @@ UNPACKED_AHEAD: Final = 1 << 16
 PRINTED_AHEAD: Final = 1 << 16
 """Minimum bytes of a run for which printing in a thread is faster."""
 SMALL_BATCHES: Final = 1 << 11
-"""Minimum bytes of a segment's first batch for several workers: sending the findings of each batch takes time."""
+"""Several workers read a segment if its first batch has this many bytes or more: each batch takes time to send."""
 UNPACKING: Final = 8
 """The cost of a compressed byte divided by the cost of an uncompressed byte."""
 
 BUDGET: Final = 1 << 16
-"""Number of records that a search through damage may skip without finding a valid batch, before it reads more bytes."""
+"""Number of records that a search for the next valid batch may skip; ``FRAMED`` of the resync module adds to it."""
 UNKNOWN: Final = -(1 << 63)
 """The last offset before a part, while it is unknown. Any offset after this value is a gap."""
 
@@ -147,7 +147,7 @@ def processes(size: int) -> int:
 def processes_of_segment(jobs: int | None, size: int, is_costly: Callable[[], bool]) -> int:
     """Return the number of processes for ``size`` bytes of a segment: ``jobs``, or the fastest number for None.
 
-    If the work is not costly and ``jobs`` is None or 2, the result is 1: a second thread then works as fast.
+    If the work is not costly and ``jobs`` is None or 2, the result is 1: one process with two threads is as fast.
     """
     if jobs not in (None, AS_THREADS):
         return jobs
@@ -157,9 +157,9 @@ def processes_of_segment(jobs: int | None, size: int, is_costly: Callable[[], bo
 def processes_of_dump(partitions: Sequence[Partition], jobs: int | None, effort: Effort) -> int:
     """Return the number of processes that print partitions: ``jobs``, or the fastest number for None.
 
-    ``jobs`` above 2 is returned unchanged. For 2 and None the result is 1 if more processes are not faster: for few
-    headers, for few uncompressed bytes without costly work, and for large uncompressed segments if threads can make
-    their lines. For None it is also 1 for output to a terminal, for archives, and while the page cache is watched.
+    ``jobs`` above 2 is returned unchanged. For 2 and None the result is 1 where one process is as fast: for few
+    headers, for few uncompressed bytes without costly work, and for large uncompressed segments whose lines threads can
+    make. For None it is also 1 for output to a terminal, for archives, and while the page cache is watched.
     """
     if jobs is None and (is_terminal() or not _is_shareable(partitions)):
         return 1
@@ -176,10 +176,10 @@ def processes_of_dump(partitions: Sequence[Partition], jobs: int | None, effort:
 
 
 def processes_within(partitions: Sequence[Partition], much: int, jobs: int | None) -> int:
-    """Return the number of processes that share each large segment, if partitions are read one after the other.
+    """Return the number of processes that read one segment together, if partitions are read one after the other.
 
-    The result is above 1 only if most bytes are in the largest partition, so that one process per partition is slower.
-    If ``jobs`` is None, the result is the fastest number: 1 for less than ``much`` bytes.
+    The result is above 1 only if most bytes are in the largest partition: one process per partition is then slower. If
+    ``jobs`` is None, the result is the fastest number: 1 for less than ``much`` bytes.
     """
     sizes = [partition.size for partition in partitions]
     largest, total = max(sizes, default=0), sum(sizes)
@@ -197,8 +197,8 @@ def processes_beside(partitions: Sequence[Partition], much: int, *, least: int =
     """Return the default number of processes (without --jobs), if each reads one partition at a time.
 
     The result is 1 for less than ``much`` bytes, for archives, and while the page cache is watched. Otherwise it is the
-    number of free processors, at most MOST and the number of partitions. ``least`` raises it for work that waits for
-    the disk.
+    number of free processors, at most MOST and the number of partitions. For work that waits for the disk, ``least``
+    replaces a smaller number of free processors.
     """
     if not _is_shareable(partitions):
         return 1
@@ -207,7 +207,7 @@ def processes_beside(partitions: Sequence[Partition], much: int, *, least: int =
 
 
 def enough_records(partitions: Sequence[Partition]) -> int:
-    """Return the size in bytes from which on several processes read the records of ``partitions`` faster than one."""
+    """Return the size in bytes from which several processes read the records of ``partitions`` faster than one."""
     size = sum(partition.size for partition in partitions)
     compression_decides = READING_PACKED <= size < READING_PLAIN
     return READING_PACKED if compression_decides and not _are_plain(partitions) else READING_PLAIN

@@ -34,9 +34,9 @@ HELD: Final = 16 << 20
 AT_ONCE: Final = 1 << 18
 """Bytes of output per write during a turn."""
 NONE_BEFORE: Final = 75
-"""Exit status of a process that waits for its turn, because the previous process has ended."""
+"""Exit status of a process that waited for its turn, but the previous process has ended."""
 NONE_AFTER: Final = 76
-"""Exit status of a process that cannot pass the turn on, because the next process has ended."""
+"""Exit status of a process that could not pass the turn on, because the next process has ended."""
 MISSING: Final = {NONE_BEFORE: -1, NONE_AFTER: 1}
 """Exit status of a process -> the process that ended earlier: -1 for the previous one, 1 for the next one."""
 EVERY: Final = 0.1
@@ -71,7 +71,7 @@ class OutputTurn(Turn[S]):
         self._restart(assumed)
 
     def again(self) -> None:
-        """Drop the output of a chunk, which is made again from the known state."""
+        """Drop the output of a chunk. The next output of this chunk is made from the known state."""
         self._restart(None)
 
     def _restart(self, assumed: object | None) -> None:
@@ -81,7 +81,8 @@ class OutputTurn(Turn[S]):
     def take(self) -> S:
         """Wait for the turn, and return the state before the chunk.
 
-        Raises WrongAssumptionError if ``assumed`` is not its ``start``, GoneError if the previous process has ended.
+        Raises WrongAssumptionError if the state's ``start`` is not ``assumed``, GoneError if the previous process has
+        ended.
         """
         has_come = self.state is None
         if self.state is None:

@@ -1,8 +1,8 @@
 """Makes the content of new ``.index``, ``.timeindex`` and ``.txnindex`` files from batches. Writes no file.
 
-The entries are those of a broker. Each batch may get one, as since Kafka 3.9; older brokers write at most one entry per
-append, which may have several batches (KAFKA-806). Source: Kafka's class LogSegment (``append``, ``recover`` and
-``onBecomeInactiveSegment``).
+The entries are those of a broker of Kafka 3.9 or later: each batch may get one. Older brokers write at most one entry
+per append, and an append may have several batches (KAFKA-806). Source: Kafka's class LogSegment (``append``,
+``recover`` and ``onBecomeInactiveSegment``).
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ class IndexBuilder:
         self.interval = interval
         self.first_offsets = first_offsets
         self.refuses = False
-        """Whether an entry is not above the previous one: a broker's recovery then throws InvalidOffsetException."""
+        """Whether an entry's offset is out of order: a broker's recovery then throws InvalidOffsetException."""
         self.refused_at: int | None = None
-        """The position of the batch whose entry is refused; None if there is none, or :meth:`close` adds the entry."""
+        """The position of the batch with the first such entry. None if there is none, or if :meth:`close` adds it."""
         self.offsets, self.positions = array("q"), array("q")
         """The entries of the ``.index``."""
         self.timestamps, self.time_offsets = array("q"), array("q")

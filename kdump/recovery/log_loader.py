@@ -63,7 +63,7 @@ OPENED = (f".{file_names.LOG}", f".{file_names.LOG}.{file_names.SWAP}")
 
 
 class EmptySegment(Segment):
-    """The empty segment that a broker creates because a listed name has not 20 digits. ``path`` is the listed file."""
+    """The empty segment that a broker creates for a listed name without 20 digits. ``path`` is the listed file."""
 
     __slots__ = ()
 
@@ -80,7 +80,10 @@ class OpenedNames(NamedTuple):
 
 
 def opened(partition: Partition) -> OpenedNames:
-    """Return the result for a partition. Files without an offset in the name are left out: they prevent the start."""
+    """Return the segments that a broker opens, and the files that it does not read.
+
+    Files whose name has no offset are left out: they prevent the start.
+    """
     held = {posixpath.basename(each.path): each for each in partition.segments}
     for entry in partition.others:
         if entry.name.endswith(OPENED) and file_names.offset_of(entry.name) is not None:
@@ -109,7 +112,7 @@ def content_of(each: Segment, code: FindingCode) -> Cut:
     """
     name = posixpath.basename(each.path)
     base = file_names.offset_of(name)
-    text = f"a broker opens {file_names.opened_name(name)} instead of this file, as an empty segment"
+    text = f"a broker does not read this file: it creates an empty {file_names.opened_name(name)} instead"
     if base is None or each.first_offset() != base:
         return Cut(each.name, 0, 0, text, None, None, 0, code)
     return lost(each, 0, text)._replace(code=code)
@@ -126,14 +129,15 @@ class Outcome(NamedTuple):
     """Why the broker cannot load the log; None if it can."""
     log_start_offset: int | None
     log_end_offset: int | None
-    """The log start offset and the log end offset after the start; None if loading fails."""
+    """The log start offset and the log end offset after the broker's start. Both are None if loading fails."""
     splits: tuple[str, ...]
-    """The segments that are split first, because they have an offset 2^31 or more above their base offset."""
+    """The segments that the start splits, because they have an offset 2^31 or more above their base offset."""
     hidden_by: str | None
     """The file that gives the broker a wrong log end offset; None if there is none.
 
     It is an ``.index`` with an entry that points past the last batch of its segment, or a ``.log.swap`` whose batches
-    are all below its base offset. The log then ends at the segment's base offset, or consumers get no new records.
+    are all below its base offset. For the broker the log then ends at the segment's base offset, or it does not find
+    new records for consumers.
     """
     discarded: tuple[str, ...]
     """``.swap`` files that are deleted because of a ``.cleaned`` file."""
@@ -144,7 +148,7 @@ class Outcome(NamedTuple):
 
 
 class _BackwardsError(Exception):
-    """An entry of the new index is not above the entry before it (InvalidOffsetException)."""
+    """The offset of an entry of the new index is out of order (InvalidOffsetException)."""
 
 
 class _Recovered(NamedTuple):
@@ -169,7 +173,10 @@ class LoaderRules(NamedTuple):
     searches_bases: bool = True
     """Whether a search for an offset compares base offsets of batches (from 4.1, KAFKA-18989) instead of last ones."""
     forgives_io: bool = True
-    """Whether an I/O error in or beside a segment empties it (from 4.0 on). Otherwise the log dir goes offline."""
+    """Whether recovery empties a segment after an I/O error of this segment, or of a file beside it (from 4.0 on).
+
+    Otherwise the log dir goes offline.
+    """
 
     @property
     def searched(self) -> str:
@@ -311,7 +318,7 @@ class _Start:
         except FailsError as reason:
             if loading or not reason.failure.is_io or not self.rules.forgives_io:
                 raise
-            text = "recovery cannot write a file beside this segment, and so empties the segment"
+            text = "recovery cannot write a file beside this segment, so it empties the segment"
             done = _Recovered(0, text, base_of(each), code=reason.failure.code, blocked_by=reason.failure.file)
         except FailingDiskError as reason:
             if loading or not self.rules.forgives_io:
@@ -420,7 +427,7 @@ class _Start:
                         raise FailsError(text, last.name, Code.LOG_UNREADABLE) from None
 
     def find_new_records(self, last: Segment, end: int) -> None:
-        """Set ``hidden_by`` if the ``.index`` points past the end of the segment for a fetch at the log end offset."""
+        """Set ``hidden_by`` if a fetch at the log end offset begins past the end of the segment, by its ``.index``."""
         is_sound = self.sound is not None and self.sound.has_sound_indexes
         if is_sound or last in self.read or base_of(last) >= end or file_names.INDEX not in last.siblings:
             return
@@ -501,19 +508,19 @@ def _recover(each: Segment, interval: int) -> _Recovered:
                 row = region.column("position").index(index.refused_at)
                 offset = region.field("last_offset", row)
                 raise _BackwardsError(
-                    f"the index entry of offset {offset} at byte {index.refused_at} is not above the entry before it"
+                    f"the new index entry for offset {offset} (byte {index.refused_at}) is out of order"
                 )
             valid, next_offset = region.end, last + 1
             if reason := _marker_fault(each, region.first):
                 break
     index.close()
     if index.refuses:
-        raise _BackwardsError("the offset of the largest timestamp is below that of the last time index entry")
+        raise _BackwardsError("the offset of the largest timestamp is below the offset of the last time index entry")
     return _Recovered(valid, reason, next_offset, index.indexed, index.offsets[-1] if index.offsets else None)
 
 
 def _recoverable(source: Source, index: IndexBuilder) -> Iterator[Region]:
-    """Yield the regions of a segment. If an offset of a run does not fit into the segment, yield its batches singly."""
+    """Yield the regions of a segment. If an offset of a batch run does not fit, yield its batches singly."""
     for region in walk.walk(source, runs=DATA):
         if isinstance(region, Batches) and not all(map(index.fits, region.column("last_offset"))):
             yield from region.batches()
@@ -534,7 +541,7 @@ def _invalid(region: RecordBatch) -> str:
 
 
 def _marker_fault(each: Segment, region: RecordBatch) -> str:
-    """Return why a transaction marker is malformed, so that recovery ends after it; "" for any other batch.
+    """Return why a transaction marker is malformed (recovery ends after such a batch); "" for any other batch.
 
     Raises FailsError if a producer's control batch holds another control record.
     """

@@ -106,14 +106,14 @@ def indexed_at(each: Segment, offset: int) -> int:
 
 
 def _position(index: OffsetIndex, offset: int, among: int | None = None) -> int:
-    """Return the position at which a search begins: that of an entry, or 0 if it is negative (``translateOffset``)."""
+    """Return the position of the index entry at which a search begins; 0 if it is negative (``translateOffset``)."""
     return max(index.lookup(offset, among=among).position, 0)
 
 
 def read_next_offset(each: Segment, searched: str) -> int | None:
     """Return the offset after the last batch as ``LogSegment.readNextOffset`` does, from the last index entry on.
 
-    ``searched``, the result None and the errors are those of :func:`search_end`.
+    For ``searched``, the result None and the errors see :func:`search_end`.
     """
     data = each.sibling(file_names.INDEX) or b""
     index = OffsetIndex(data, base_of(each))
@@ -122,7 +122,7 @@ def read_next_offset(each: Segment, searched: str) -> int | None:
 
 
 def search_end(each: Segment, searched: str, target: int, position: int, stop: int | None = None) -> int | None:
-    """Return the offset after the last batch if a search from byte ``position`` finds a batch with offset ``target``.
+    """Search from byte ``position`` for a batch with offset ``target``. Return the offset after the last batch.
 
     ``searched`` is the field of a batch that is compared with ``target``. ``stop`` is the end of the segment in bytes.
     Return None if no batch reaches ``target``: the broker then uses the base offset of the segment. Raises FailsError

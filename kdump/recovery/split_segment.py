@@ -26,7 +26,7 @@ _FAILS = "the broker would try to split the segment and fail"
 
 
 class OffsetOverflowError(Exception):
-    """An offset does not fit into the new index of a segment. ``indexed`` is the position in the last entry of it."""
+    """An offset does not fit into the new index of a segment. ``indexed`` is the position in the index's last entry."""
 
     def __init__(self, segment: Segment, position: int, offset: int, indexed: int) -> None:
         begins = f"a segment that begins at {segment.base_offset or 0}"
@@ -73,7 +73,7 @@ def split(error: OffsetOverflowError) -> list[SplitPart]:
     """Return the new segments for the segment of ``error``. Raises FailsError if the broker cannot split it."""
     whole, place = error.segment, str(error)
     if not _overflows(whole, error.indexed):
-        text = f"{place}: {_FAILS}, because it splits a segment only if the last offset does not fit"
+        text = f"{place}: {_FAILS}, because the last offset of the segment fits"
         raise _refused(text, whole)
     parts: list[SplitPart] = []
     start, base = 0, -1
@@ -81,7 +81,7 @@ def split(error: OffsetOverflowError) -> list[SplitPart]:
         for region in walk(source):
             if not isinstance(region, RecordBatch):
                 where = at(whole, region.position)
-                text = f"{place}: {_FAILS} at bytes that are not a batch ({where})"
+                text = f"{place}: {_FAILS}, because no batch begins at {where}"
                 raise _refused(text, whole)
             if base >= 0 and 0 <= region.last_offset - base <= MAX_RELATIVE_OFFSET:
                 continue
@@ -93,7 +93,7 @@ def split(error: OffsetOverflowError) -> list[SplitPart]:
                 raise _refused(f"{at(whole, region.position)}: {damage.reason}", whole) from None
             if base < 0 or not 0 <= region.last_offset - base <= MAX_RELATIVE_OFFSET:
                 where = at(whole, region.position)
-                text = f"{place}: {_FAILS} at the batch in {where}"
+                text = f"{place}: {_FAILS}, because no segment can hold the batch at {where}"
                 raise _refused(text, whole)
         parts.append(_part(whole, start, whole.size, base))
     return parts
@@ -107,8 +107,8 @@ def _part(whole: Segment, start: int, end: int, base: int) -> SplitPart:
 def _overflows(segment: Segment, indexed: int) -> bool:
     """Return whether the last offset does not fit (``hasOverflow``): only then does a broker split the segment.
 
-    The broker reads from the last entry of the new index on. Without an entry it reads the whole segment, and ignores
-    batches if all offsets are below the base offset.
+    The broker reads from the last entry of the new index on. Without an entry it reads the whole segment; the result is
+    then False if all offsets are below the base offset.
     """
     base = segment.base_offset or 0
     last, found = base - 1, False

@@ -35,7 +35,7 @@ class Swaps(NamedTuple):
 
 
 def after_swaps(partition: Partition, searched: str) -> Swaps:
-    """Return the log after a start. The start finishes an interrupted swap, but not one of an incomplete cleaning.
+    """Return the segments after a start, and the losses. The start deletes ``.swap`` files of an incomplete cleaning.
 
     ``searched`` is the field of :class:`kdump.recovery.log_loader.LoaderRules`.
     """
@@ -64,7 +64,7 @@ def after_swaps(partition: Partition, searched: str) -> Swaps:
 
 
 def _with_siblings(swap: Segment, under: Segment | None) -> Segment:
-    """Return a swapped segment with its index files. If it lacks a time index or txnindex, that of ``under`` stays."""
+    """Return a swapped segment with its index files. Without a time index or txnindex, it keeps that of ``under``."""
     stays = {} if under is None else {name: path for name, path in under.siblings.items() if name != file_names.INDEX}
     return swap._replace(siblings=stays | swap.siblings)
 
@@ -74,7 +74,7 @@ AT_ONCE: Final = 1 << 20
 
 
 def _replaced(gone: list[Segment], swaps: list[Segment]) -> list[Cut]:
-    """Return as losses the bytes of the replaced segments after the first difference from the ``.swap`` files."""
+    """Return the losses: the bytes of the replaced segments after the first difference from the ``.swap`` files."""
     cuts: list[Cut] = []
     left = _same_bytes(gone, swaps)
     for number, each in enumerate(gone):
@@ -123,14 +123,14 @@ def _bytes_of(segments: list[Segment]) -> Iterator[bytes]:
 
 
 MOST_KEYS: Final = 1 << 18
-"""Maximum number of keys whose newer values are searched. With more, records that have a newer value count as lost."""
+"""Maximum number of keys whose newer values are searched. With more keys, superseded records count as lost."""
 
 
 def _by_offset(cuts: list[Cut], gone: list[Segment], left: list[Segment], swaps: list[Segment]) -> list[Cut]:
-    """Return ``cuts`` that count only the records of ``gone`` whose offsets no segment of ``left`` has.
+    """Return ``cuts`` with the numbers of lost records: those of ``gone`` whose offsets no segment of ``left`` has.
 
-    An offset in two segments counts once. ``superseded``: how many of these records compaction removed. If a swap file
-    is damaged, return ``cuts`` unchanged.
+    An offset in two segments counts once. ``superseded`` is the number of lost records that compaction removed. If a
+    swap file is damaged, ``cuts`` are returned unchanged.
     """
     if not any(cut.records for cut in cuts) or not _are_of(gone, swaps):
         return cuts
@@ -170,10 +170,11 @@ def _batches(each: Segment) -> Iterator[RecordBatch | None]:
 
 
 def only_in_deleted(partition: Partition) -> Iterator[tuple[Segment, int]]:
-    """Yield each ``.deleted`` segment with records whose offsets no segment has after a start, and their number.
+    """Yield each ``.deleted`` segment that has lost records, and their number.
 
-    Records that compaction removes do not count. Segments before the first one that stays are skipped, because
-    retention deletes them. Retention always leaves a segment (``UnifiedLog.deleteSegments``).
+    A record is lost if no segment has its offset after a start, unless compaction removed it. Segments before the first
+    one that stays are skipped, because retention deletes them. Retention always leaves a segment
+    (``UnifiedLog.deleteSegments``).
     """
     suffix = f".{file_names.LOG}.{file_names.DELETED}"
     deleted = [each for each in partition.segments if each.path.endswith(suffix) and each.size]

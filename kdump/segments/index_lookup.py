@@ -53,7 +53,9 @@ class Seeker:
             return None
         index = OffsetIndex(data, base)
         if index.ragged:
-            self._wrong(f"{self._where.siblings['index']}: its size of {index.size} bytes is not a multiple of 8")
+            self._wrong(
+                f"{self._where.siblings['index']}: its size of {index.size} bytes is not a multiple of 8 (an entry)"
+            )
             return OffsetIndex(b"", base)
         return index
 
@@ -100,7 +102,7 @@ class Seeker:
         try:
             if times.ragged:
                 raise WrongIndexError(
-                    f"{path}: its size of {times.size} bytes is not a multiple of {times.layout.size}"
+                    f"{path}: its size of {times.size} bytes is not a multiple of {times.layout.size} (an entry)"
                 )
             before = (-1, base - 1)
             for entry in times:
@@ -113,7 +115,9 @@ class Seeker:
             entry = times[slot]
             start = self._batch_of(offsets, entry.offset)
             if start is None or start.max_timestamp != entry.timestamp:
-                found = "there is no such batch" if start is None else f"its batch has {start.max_timestamp}"
+                found = (
+                    "no batch has this offset" if start is None else f"the batch has timestamp {start.max_timestamp}"
+                )
                 raise WrongIndexError(
                     f"{path}: entry {slot} has timestamp {entry.timestamp} for offset {entry.offset}, but {found}"
                 )
@@ -142,10 +146,10 @@ class Seeker:
         return index[slot].position
 
     def _after(self, index: OffsetIndex, offset: int) -> int | None:
-        """Return an indexed position from which all batches start after ``offset``; None if the index has none.
+        """Return the position of an indexed batch that starts after ``offset``; None if the index has none.
 
-        An entry may have the last offset of its batch. Then the batch of the first entry above ``offset`` can still
-        start at or below ``offset``, so the next entries are tried.
+        An entry may have the last offset of its batch. So an entry above ``offset`` may be of a batch that starts at or
+        below ``offset``; the next entries are then tried.
         """
         slot = index.slot_for(offset)
         for above in range(0 if slot is None else slot + 1, min(len(index), (slot or 0) + 3)):
@@ -158,7 +162,7 @@ class Seeker:
         """Return the batch at the position of an entry.
 
         Raises WrongIndexError if no valid batch starts there, if the batch starts after the entry's offset, or if the
-        position is not above the previous entry's.
+        previous entry has the same or a later position.
         """
         path = self._where.siblings["index"]
         batch = self._batch(entry.position)
@@ -174,7 +178,7 @@ class Seeker:
                 f" at offset {base}"
             )
         if slot and index[slot - 1].position >= entry.position:
-            raise WrongIndexError(f"{path}: the position of entry {slot} is not above that of entry {slot - 1}")
+            raise WrongIndexError(f"{path}: the positions of entries {slot - 1} and {slot} do not increase")
         return batch
 
     def _batch(self, position: int) -> RecordBatch | None:
@@ -193,7 +197,7 @@ class Seeker:
         return None
 
     def _later(self, position: int, since: int) -> bool:
-        """Return whether a header after ``position`` shows records at ``since`` (ms) or later. True also at damage."""
+        """Return whether batches from ``position`` on may have records at ``since`` (ms) or later; True for damage."""
         for region in walk.walk(self._source, position):
             if isinstance(region, RecordBatch) and region.max_timestamp < since:
                 continue

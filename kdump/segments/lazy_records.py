@@ -49,7 +49,7 @@ class LazyRecords(Sequence[Record]):
 
 
 class SomeRecords(LazyRecords):
-    """The records of a sequence at the rising indexes ``numbers``."""
+    """The records of a sequence whose indexes are ``numbers``, in increasing order."""
 
     __slots__ = ("_numbers", "_records")
 
@@ -108,7 +108,7 @@ class BatchRecords(LazyRecords):
 
     @classmethod
     def of(cls, batch: RecordBatch, takes_all: Callable[[int, int, int, int], bool]) -> BatchRecords | None:
-        """Return the records of a data batch of magic 2; None if a record is malformed, or if ``takes_all`` is False.
+        """Return the records of a data batch of magic 2; None if one is malformed, or if ``takes_all`` returns False.
 
         ``takes_all`` receives the lowest and the highest offset, then the lowest and the highest timestamp (ms) of the
         records. The result is also None for other batches, and for a batch without records.
@@ -180,8 +180,8 @@ def _largest(records: BatchRecords) -> int:
 class RunRecords(LazyRecords):
     """All records of the batches ``row`` to ``stop`` (exclusive) of a run.
 
-    If ``may_break`` is true, or if only batches are printed, records may be malformed. A caller that reads a malformed
-    record sets ``stop`` to the row of the record's batch.
+    Records may be malformed if ``may_break`` is true or only batches are printed; otherwise they are checked. A caller
+    that reads a malformed record sets ``stop`` to the row of the record's batch.
     """
 
     __slots__ = ("may_break", "row", "run", "stop")
@@ -194,7 +194,7 @@ class RunRecords(LazyRecords):
 
     @property
     def offsets(self) -> tuple[int, int]:
-        """The lowest and the highest offset in the headers: offsets fall where batches were written twice."""
+        """The lowest and the highest offset in the headers. Offsets go back if batches were written twice."""
         rows = self.row, self.stop
         return self.run.least("base_offset", *rows), self.run.greatest("last_offset", *rows)
 
@@ -240,10 +240,11 @@ class RecordSizes(NamedTuple):
 
 
 def read_sizes(batches: Batches, add: Callable[[RecordSizes], None]) -> int:
-    """Call ``add`` with the sizes of records, about MANY at a time. Return the number of batches that were read.
+    """Call ``add`` with the sizes of about MANY records at a time. Return the number of batches that were read.
 
     Reading stops before a batch with a malformed record: ``add`` gets no record of that batch. Raises DamageError if
-    ``batches`` is a single batch with a malformed record. Of several messages of magic 0 and 1 only the first is read.
+    ``batches`` is a single batch with a malformed record. If ``batches`` are messages of magic 0 and 1, only the first
+    one is read.
     """
     if batches.rows is not None:
         return _of_run(batches, batches.rows, add)

@@ -8,7 +8,7 @@ The ``.log`` of an active segment may end in zeros (``preallocate=true``). Its i
 =========================  ================  ========================  ======================================
 any                        no                any                       damage: a later segment follows
 present                    yes               any                       damage: a clean stop leaves whole batches
-absent                     yes               no                        damage: by the broker's stop, or by a copy
+absent                     yes               no                        damage: by an unclean stop, or in a copy
 absent                     yes               yes                       no damage: the broker is writing it
 =========================  ================  ========================  ======================================
 
@@ -64,7 +64,7 @@ class SegmentEnd(NamedTuple):
 
 
 class LogEnd(NamedTuple):
-    """A log end offset, and the leader epoch of the last batch; -1 in magic 0 and 1, and if there is no batch."""
+    """A log end offset, and the leader epoch of the last batch: -1 for magic 0 and 1 and for an empty log."""
 
     offset: int
     epoch: int = -1
@@ -136,10 +136,10 @@ def _end_after_damage(source: Source, start: int, base: int) -> SegmentEnd:
 def last_indexed(
     segment: Segment, source: Source, *, position: int | None = None, offset: int | None = None, skip: int = 0
 ) -> int:
-    """Return the position in the last entry of the offset index.
+    """Return the position in the last suitable entry of the offset index.
 
-    The result is 0 if the index is missing or unreadable, or if no valid batch with the entry's offset is there.
-    Entries above ``position`` (bytes) or ``offset`` do not count, nor do the last ``skip`` of the other entries.
+    An entry is suitable up to ``position`` (bytes) and up to ``offset``; of these entries the last ``skip`` are left
+    out. The result is 0 if the index is missing or unreadable, or if no valid batch with the entry's offset is there.
     """
     path = segment.siblings.get("index")
     if path is None:

@@ -51,12 +51,12 @@ CHUNK_BYTES: Final = 1 << 19
 CHUNK_REGIONS: Final = 1024
 """Maximum number of regions in a chunk."""
 HELD: Final = 16 << 20
-"""While more than this number of prepared bytes waits for the caller, threads do not prepare regions."""
+"""Threads prepare no more regions while more than this number of prepared bytes waits for the caller."""
 THREADS: Final = 2
 AHEAD: Final = 6 << 20
-"""Bytes of a run's lines after which a thread stops. The printer makes the other lines."""
+"""Number of bytes of a run's lines that a thread makes. The printer makes the other lines."""
 SPARE: Final = 4
-"""Maximum number of compiled writers that are kept for the next runs, each with the memory of its lines."""
+"""Maximum number of unused compiled writers that are kept for later runs, with their buffers."""
 
 
 class _EndedError(Exception):
@@ -91,9 +91,9 @@ class RegionChunks(Generic[T]):
         self._failure: BaseException | None = None
 
     def take(self, most: int | None = None) -> list[T]:
-        """Return the next regions: ``most`` bytes or more (by default CHUNK_BYTES), or CHUNK_REGIONS; empty at the end.
+        """Return the next regions, until they have ``most`` bytes (by default CHUNK_BYTES) or are CHUNK_REGIONS.
 
-        An error is raised after the regions before it were returned.
+        The result is empty at the end. An error is raised after the regions before it were returned.
         """
         if self._failure is not None:
             raise self._failure
@@ -235,7 +235,7 @@ def _is_packed(region: Region) -> bool:
 def _is_much(taken: Sequence[Region], left: int, *, unpack: bool) -> bool:
     """Return whether threads are faster for ``left`` further bytes, if these are like the regions ``taken``.
 
-    They are not if most bytes are in compressed batches that are too small to be decompressed by a thread.
+    Threads are slower if most bytes are in compressed batches too small to be decompressed by a thread.
     """
     size = sum([region.size for region in taken])
     packed = [region.size for region in taken if _is_packed(region)] if unpack else []

@@ -92,7 +92,7 @@ class Trailing(NamedTuple):
     size: int
 
     def __str__(self) -> str:
-        return f"{ENDS_INSIDE}, after {many(self.size, 'byte')} of it"
+        return f"{ENDS_INSIDE}, {many(self.size, 'byte')} after its start"
 
     def damage(self) -> Damage:
         """Return the bytes as a damaged range. :mod:`kdump.segments.log_end` decides whether they are damage."""

@@ -52,15 +52,15 @@ if kernel.COMPILED:
 CHUNK: Final = 1 << 12
 """Bytes that are searched at a time."""
 AT_ONCE: Final = 1 << 13
-"""Largest claimed batch in bytes whose checksum is computed directly."""
+"""Largest size in a possible batch's header (bytes) for which its checksum is computed directly."""
 SUM_BYTES: Final = 1 << 12
-"""Distance in bytes between positions with a stored checksum, which is used for larger claimed batches."""
+"""Distance in bytes between the positions whose checksums RangeChecksum stores."""
 KEPT: Final = 16
-"""Maximum number of cached blocks of SUM_BYTES bytes."""
+"""Maximum number of blocks of SUM_BYTES bytes that RangeChecksum caches."""
 FORGOTTEN: Final = 1 << 16
-"""Maximum number of stored checksums before the current position."""
+"""RangeChecksum drops the stored checksums before the current position if there are this many."""
 FRAMED: Final = 8
-"""Until a search finds a valid batch, it may skip BUDGET records, and one more for each FRAMED bytes read."""
+"""A search for the next valid batch may skip BUDGET records, and one more for each FRAMED bytes read."""
 NEAR: Final = 1 << 21
 """A guess first searches this many bytes of a part for batches with the leader epoch of the segment's first batch."""
 LOOKS: Final = 1024
@@ -80,7 +80,7 @@ _CODECS: Final = b"".join(b"\\x%02x-\\x%02x" % (low, low + compression.ZSTD) for
 _MAGIC_2: Final = rb"(?s)\x02%b(?=.{%d}[%b][\0-\x7f])" % (_START, _CODEC - record_layout.UP_TO_MAGIC, _CODECS)
 _MAGIC_0_1: Final = rb"(?s)[\0\x01](?=[\0-\x03\x08-\x0b])(?<!\0{4}.{5})%b" % _START  # the size is not zero
 _LOOKAHEAD: Final = _CODEC + 2 - record_layout.MAGIC_POSITION
-"""Bytes that the patterns examine, from the magic on."""
+"""Number of bytes, from the magic on, that both patterns match or look at."""
 
 
 class RangeChecksum:
@@ -149,7 +149,7 @@ class ResyncReader:
         self._stop: int | None = None
         self._origin = start
         self.skips_left = BUDGET
-        """The unused rest of BUDGET, in records. FRAMED allows further records."""
+        """The unused rest of BUDGET, in records."""
         self.reached = end
         """The position of the first batch of the next part, or the end of the bytes to read."""
         self._claimed_end = start
@@ -211,7 +211,7 @@ class ResyncReader:
         return zero_tail(self._source, self._start, self._end)
 
     def _account(self, bad: Damage | Trailing, valid: RecordBatch) -> Damage:
-        """Return the damaged range ``bad``, extended to ``valid``, the next valid batch, with its missing offsets."""
+        """Return the damaged range from ``bad`` to the next valid batch, ``valid``, with the missing offsets."""
         if isinstance(bad, Trailing):
             size = bytes(self._source.read(bad.position + _SIZE, 4))
             bad = Damage(
@@ -235,7 +235,7 @@ class ResyncReader:
         )
 
     def _rest(self, bad: Damage | Trailing) -> Iterator[Region]:
-        """Yield ``bad``, after which no valid batch follows, to the end of the file. Zeros at the end are padding."""
+        """Yield the rest of the file from ``bad`` on, if no valid batch follows: damage, then zeros as padding."""
         end = max(self._zeros, self._claimed_end)
         if self._end - end < record_layout.UP_TO_MAGIC or isinstance(bad, Trailing):
             end = self._end
@@ -438,7 +438,7 @@ def padding(source: Source, start: int, end: int) -> Padding:
 
 
 def zero_tail(source: Source, start: int, end: int) -> int:
-    """Return the first position, from ``start`` on, after which all bytes before ``end`` are zero; at most ``end``."""
+    """Return the position, at least ``start``, from which all bytes before ``end`` are zero; ``end`` without zeros."""
     while end > start:
         data = data_end(source, start, end)
         at = max(start, data - BLOCK)

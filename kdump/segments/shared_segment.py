@@ -39,7 +39,7 @@ R = TypeVar("R")
 HELD: Final = 1 << 14
 """The number of batches and damaged ranges that a worker may read of a part before the part's turn."""
 STEP: Final = 1 << 21
-"""Threads read a part with more than HELD batches, and all later parts, in steps of this number of bytes."""
+"""If a part has more than HELD batches, threads read it and all later parts in steps of this number of bytes."""
 
 
 class _Before(NamedTuple):
@@ -90,8 +90,8 @@ def read(
 
     Threads are used if processes are not faster. Processes make one result for each part; threads may make several. If
     the assumed start of a part was wrong, ``make`` is called again. The regions are those of ``resync.read(source,
-    on_error="resync", first_offset=first_offset)``, with data in runs unless ``source`` has a batch limit below the
-    default. Raises UnreadableError after the results before it, and KdumpError if a process ends early.
+    on_error="resync", first_offset=first_offset)``, but data batches are in runs if the batch limit of ``source`` is
+    the default or higher. Raises UnreadableError after the results before it, and KdumpError if a process ends early.
     """
     if costs.processes_of_segment(jobs, source.size, lambda: costs.is_packed(source)) == 1:
         yield from read_in_threads(source, pieces, first_offset, make)

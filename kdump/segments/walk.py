@@ -44,7 +44,7 @@ class Window:
         self.block = memoryview(b"")
 
     def narrow(self, start: int, until: int) -> None:
-        """From now on read large blocks, up to ACROSS bytes after ``until``. Reading begins at ``start``."""
+        """Prepare for reads from ``start`` to ``until``: use large blocks, at most to ACROSS bytes after ``until``."""
         self.start, self._until, self._next = start, until + ACROSS, BLOCK
 
     def load(self, position: int, size: int) -> tuple[memoryview, int]:

@@ -67,7 +67,7 @@ def test_what_the_cut_end_of_a_log_held_is_named_and_the_rest_reported(log_dir):
         [line[name] for name in names] for line in before[1]
     ]
     assert after[2] == before[2]
-    assert f"{7:020}.log: byte {len(data(7))}: the file ends inside a batch, after " in said
+    assert f"{7:020}.log: byte {len(data(7))}: the file ends inside a batch, " in said
     assert "the last record of transactional id 'other' is truncated" in said
 
 

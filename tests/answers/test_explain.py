@@ -166,7 +166,7 @@ def test_a_batch_that_the_file_cuts_off_says_which_offsets_it_had(tmp_path):
     check(torn, "damaged", "log")
     assert (
         torn["evidence"][0]["says"] == "offsets 3 to 7 cannot be read: "
-        "the file ends inside a batch, after 70 bytes of it"
+        "the file ends inside a batch, 70 bytes after its start"
     )
     check(after, "past-end", "nowhere")
     assert len(set(said)) == 1

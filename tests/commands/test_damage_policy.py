@@ -66,7 +66,7 @@ def test_a_batch_that_a_broker_writes_is_none(place, name):
     said = done.stdout.decode() + done.stderr.decode()
     assert done.returncode == (5 if name == "get" else 0), said  # 5: the record is not there
     if name not in {"diff", "report", "get", "salvage"}:
-        assert f"{ENDS}, after 403 bytes of it: a broker is writing it" in said
+        assert f"{ENDS}, 403 bytes after its start: a broker is writing it" in said
 
 
 @pytest.mark.parametrize("name", ["dump", "check", "verify-index", "stats", "diff", "salvage"])

@@ -333,7 +333,7 @@ def test_a_number_of_other_digits_opens_an_empty_segment(folder, name):
     (unread,) = made.unread
     cut = content_of(unread, Code.SEGMENT_NAME)
     assert (cut.records, cut.first_offset, cut.last_offset) == (2, 2, 3)
-    assert f"{2:020}.log instead" in cut.reason
+    assert f"creates an empty {2:020}.log instead" in cut.reason
 
 
 def test_a_name_beside_the_right_one_is_not_opened_twice(folder):
