@@ -1,1 +1,1 @@
-"""One module per subcommand, imported when it is called: its options, its help, and the calls that answer it."""
+"""One module per subcommand. Running the subcommand imports its module, which has the options and the help."""

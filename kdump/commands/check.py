@@ -35,7 +35,9 @@ if TYPE_CHECKING:
 
 @click.command("check")
 @PATHS
-@click.option("--headers-only", is_flag=True, help="Check headers, checksums, continuity and indexes, but no records.")
+@click.option(
+    "--headers-only", is_flag=True, help="Check headers, checksums, continuity and indexes. Do not read records."
+)
 @options.add(FINDINGS)
 @options.add(options.REMOTE)
 @options.add(options.START)
@@ -66,13 +68,13 @@ def command(
       kdump check /backup/orders-0 -o jsonl | jq 'select(.check == "recovery")'
 
     PATH is a segment, a partition folder, a log dir, a glob, an archive (tar, zip) or a folder in one
-    (bundle.zip:d1). If a log is damaged, a dry run shows the bytes that a starting broker would truncate. After a
-    clean stop it truncates none, after an unclean stop all from the first bad batch above the recovery point on. With
-    --remote the segments there are checked too, and __remote_log_metadata is compared with them.
+    (bundle.zip:d1). If a log is damaged, kdump reports the bytes that a broker would truncate when it starts. After a
+    clean stop the broker truncates nothing. After an unclean stop it truncates the log at the first bad batch above the
+    recovery point. With --remote kdump also checks the remote segments, and compares them with __remote_log_metadata.
 
     Exit status: 0 all is well; 1 something cannot be read, or a requested topic or partition is absent;
-    2 wrong usage; 3 a log is damaged, a broker would not start, or records are missing or would be lost; 4 only files
-    are wrong that can be rebuilt (indexes, snapshots, checkpoints).
+    2 wrong usage; 3 a log is damaged, a broker would not start, or records are missing or would be lost; 4 only derived
+    files are wrong (indexes, snapshots, checkpoints): they can be rebuilt.
     """
     run = session.Session(quiet=quiet)
     who = WhoReads.taken(given)
@@ -97,8 +99,8 @@ def command(
     if closed:
         first, segments = closed[0], many(len(closed), "segment")
         raise UsageError(
-            f"the records of {segments} in remote storage are not checked, only that the objects exist and have the "
-            f"right sizes. The first error: {first}"
+            f"the records of {segments} in remote storage were not checked. kdump checked only that the objects exist "
+            f"and have the right sizes. The first error: {first}"
         )
     return run.status
 
@@ -112,9 +114,9 @@ def _remote(
     output: FindingsOutput,
     found_names: set[Name],
 ) -> list[UnreadableError]:
-    """Check remote storage, compare it with the listed segments, and add its partitions to ``found_names``.
+    """Check the segments in remote storage, and compare them with ``__remote_log_metadata``.
 
-    Return the errors of segments that cannot be decrypted: of these only objects and sizes are checked.
+    Add the names of the remote partitions to ``found_names``. Return the errors of segments that cannot be decrypted.
     """
     from dataclasses import replace
 
@@ -152,8 +154,8 @@ def _remote(
         _partition(checked._replace(findings=tuple(kept)), run, output)
     if unlisted:  # unread records may list segments that exist, or delete absent ones
         run.note(
-            f"remote storage is not compared with {remote_log_metadata.TOPIC}, because parts of the topic "
-            "could not be read"
+            f"remote storage was not compared with {remote_log_metadata.TOPIC}, because parts of this topic "
+            "cannot be read"
         )
     else:
         found = remote_storage.check(local, remote, listed, how.at, remote_storage.UnreadCopies.of(unread), run.fail)

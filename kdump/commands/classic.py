@@ -21,7 +21,10 @@ FLAGS: Final = {
 
 
 def plain(words: Sequence[str]) -> tuple[str, Options, list[str]] | None:
-    """Return the arguments of :func:`classic` for only --files and flags, else None. Importing click takes longer."""
+    """Return the arguments of :func:`classic`, or None if ``words`` has more than --files and flags.
+
+    This saves the import of click.
+    """
     files: list[str] = []
     flags: dict[str, Any] = {}
     rest = iter(words)

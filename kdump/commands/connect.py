@@ -10,6 +10,7 @@ from kdump.command_line.answering import FORM, write_answer
 from kdump.command_line.limit_options import PATHS
 from kdump.command_line.options import LIMITS, REMOTE, SHOW_SECRETS, add, remote_storage
 from kdump.command_line.session import Session
+from kdump.errors import many
 from kdump.log_dirs.remote import shown_paths
 
 if TYPE_CHECKING:
@@ -36,12 +37,12 @@ def command(paths: tuple[str, ...], *, output: str, quiet: bool, **given: Any) -
       kdump connect /var/kafka --connector 'lines-*' -o jsonl
       kdump connect /var/kafka --configs-topic my-configs --status-topic my-status
 
-    The answer is that of a worker's REST API, from the three topics that the workers share. kdump finds these topics
+    kdump prints what a worker's REST API returns, from the three topics that the workers share. It finds these topics
     by the keys of their records. If a topic's name has none of the words connect, config, status, offset and storage,
     name the topic with an option.
 
-    Values of configs that are secrets or unknown are hidden; a worker shows them in clear. A sink connector's offsets
-    are those of the group connect-NAME: 'kdump groups PATH --group connect-NAME'.
+    kdump hides config values that are secret or unknown; a worker shows them. A sink connector NAME commits its offsets
+    as the group connect-NAME: 'kdump groups PATH --group connect-NAME' prints them.
 
     Exit status: 0 answered; 1 something cannot be read or there is no such topic; 2 wrong usage; 3 damage was found.
     """
@@ -59,7 +60,9 @@ def command(paths: tuple[str, ...], *, output: str, quiet: bool, **given: Any) -
     )
     found = topics.clusters(ConnectNames(given["configs_topic"], given["status_topic"], given["offsets_topic"]))
     if not found and not run.statuses:
-        run.absent([f"no topic in {shown_paths(paths)} has configs of Connect: name the topic with --configs-topic"])
+        run.absent(
+            [f"no topic in {shown_paths(paths)} has configs of Kafka Connect: name the topic with --configs-topic"]
+        )
     lines: list[AnswerLine] = []
     for names in found:
         cluster = topics.read(names, show_secrets=given["show_secrets"])
@@ -67,11 +70,12 @@ def command(paths: tuple[str, ...], *, output: str, quiet: bool, **given: Any) -
         for what, topic in zip(("status", "offsets"), names[1:], strict=True):
             if not topic:
                 run.note(
-                    f"these paths have no {what} topic of the Connect cluster of {names.configs}: name the "
-                    f"topic with --{what}-topic"
+                    f"no {what} topic was found for the Connect cluster whose configs are in {names.configs}: name "
+                    f"the topic with --{what}-topic"
                 )
         if cluster.skipped:
-            run.note(f"{names.configs}: skipped {cluster.skipped:,} records that Kafka Connect did not write")
+            skipped = many(cluster.skipped, "record")
+            run.note(f"{names.configs}: skipped {skipped} that Kafka Connect did not write")
     if given["connectors"]:
         lines = [line for line in lines if any(is_selected(line.connector, glob) for glob in given["connectors"])]  # type: ignore[attr-defined]  # lines of this answer
     write_answer(lines, output, tables.tables)

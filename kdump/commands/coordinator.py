@@ -27,7 +27,7 @@ SHARE_ID: Final = re.compile(r".*:[A-Za-z0-9_-]{22}:\d+", re.ASCII | re.DOTALL)
 
 @click.command("coordinator")
 @click.argument("ids", nargs=-1, required=True, metavar="ID...")
-@click.option("--type", "kind", type=click.Choice(tuple(TOPICS)), required=True, help="The kind of the ids.")
+@click.option("--type", "kind", type=click.Choice(tuple(TOPICS)), required=True, help="The type of each ID.")
 @click.option("--partitions", type=AtLeast(1), metavar="N", help="Number of partitions of the topic [default: 50].")
 @in_paths("Log dirs in which to count the partitions.", required=False)
 @add(FORM)
@@ -44,8 +44,8 @@ def command(
       kdump coordinator g:AAAAAAAAAAEAAAAAAAAAAg:3 --type share
 
     The coordinator is the leader of the printed partition of __consumer_offsets, __transaction_state or
-    __share_group_state. A share id is group:topicId:partition. With --in the topic's partition folders are counted:
-    give all log dirs of the cluster then. No file is read. After `--` every word is an ID.
+    __share_group_state. A share id is group:topicId:partition. --in counts the topic's partition folders, and reads no
+    file: give all log dirs of the cluster. After `--` every word is an ID.
 
     Exit status: 0 answered; 1 something cannot be read; 2 wrong usage.
     """
@@ -66,16 +66,16 @@ def command(
 
 
 def _count(run: Session, topic: str, paths: tuple[str, ...]) -> int:
-    """Return the number of a topic's partitions, by folder; 0 if unreadable. Raises UsageError if some are missing."""
+    """Count the partition folders of a topic; 0 if a path is unreadable. Raises UsageError if a folder is missing."""
     folders = Finder(Wanted(topics=(topic,)), Reporter(fail=run.fail)).find(paths)
     found = topic_partitions(one.partition for one in folders)
     if found.absent:
         raise UsageError(
-            f"{topic}-{found.absent[0]} is not in these paths: name all log dirs of the cluster, "
-            "or give the topic's number of partitions (--partitions N)"
+            f"{topic}-{found.absent[0]} is not in these paths, so the number of partitions is unknown: give all log "
+            "dirs of the cluster, or --partitions N"
         )
     if not found.whole and not run.statuses:
         raise UsageError(
-            f"no partition of {topic} is in these paths: give the topic's number of partitions (--partitions N)"
+            f"no partition of {topic} is in these paths, so the number of partitions is unknown: give --partitions N"
         )
     return found.whole

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from kdump.log_dirs.partition import Partition
 
 FORMATS: Final = (*(name for name in PRINTERS if name != "format"), *COLUMN_FILES)
-"""The values of -o. The printer ``format`` is for --format."""
+"""The values of -o. The printer named ``format`` is left out, because --format selects it."""
 
 SECTIONS: Final = {
     "Which files": ("topics", "partitions", "leftovers", "every_replica", "remote", "remote_keys"),
@@ -63,7 +63,7 @@ SECTIONS: Final = {
 @shared.EVERY_REPLICA
 @shared.add(shared.REMOTE)
 @click.option("-o", "--output", type=click.Choice(FORMATS), default="text", show_default=True, help="The format.")
-@click.option("--out", metavar="FILE", help="The output file of -o parquet and arrow. It appears when it is complete.")
+@click.option("--out", metavar="FILE", help="The output file of -o parquet and arrow. Only a complete file appears.")
 @click.option("--overwrite", is_flag=True, help="Replace FILE if it exists.")
 @click.option("-f", "--format", "template", metavar="FORMAT", help="A line per record as in kcat: '%t %p %o %k %s\\n'.")
 @click.option("--batches", is_flag=True, help="One line per batch, not per record.")
@@ -100,7 +100,7 @@ SECTIONS: Final = {
         lambda ctx: [column.name for column in (BATCH if ctx.params.get("batches") else RECORD)]
     ),
 )
-@click.option("--keys-only", is_flag=True, help="Leave out values and headers; -o text still has names of headers.")
+@click.option("--keys-only", is_flag=True, help="Leave out values and headers. -o text still prints header names.")
 @shared.add(shared.PRIVACY)
 @click.option(
     "--on-error",
@@ -121,7 +121,11 @@ SECTIONS: Final = {
     help="Colour field names, damage and matches of --grep; auto: on a terminal without NO_COLOR.",
 )
 @RAW_OUTPUT
-@click.option("--stats", is_flag=True, help="Print what was read, as one line of JSON on standard error.")
+@click.option(
+    "--stats",
+    is_flag=True,
+    help="Print the numbers of segments, bytes, batches and records read, as JSON on standard error.",
+)
 @click.option("--begin", hidden=True, help="Begin at this byte of a segment: FILE@BYTE, with FILE as in the output.")
 @click.option(
     "--header-names",
@@ -145,8 +149,8 @@ def command(paths: tuple[str, ...], *, quiet: bool, **given: Any) -> int:
       kdump dump orders-0 -f '%o %T %k %s\\n'
 
     PATH is a segment of any name, a glob, a partition folder, a log dir, an archive (tar, zip), or a
-    folder in one (bundle.zip:d1). - is standard input. Segments are read in offset order. kdump reads the replica with
-    the newest leader epoch and log end; a note names the others.
+    folder in one (bundle.zip:d1). - is standard input. Segments are read in offset order. Of several replicas kdump
+    reads the one with the newest leader epoch and log end, and a note lists the others.
 
     Exit status: 0 fine; 1 something cannot be read; 2 wrong usage; 3 damage was found; 4 only an index is wrong.
     """

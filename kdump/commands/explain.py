@@ -44,9 +44,9 @@ def command(*, asked: tuple[str, ...], **options: Any) -> int:
       kdump explain orders-0@1234 --in /broker1/kafka --in /broker2/kafka
 
     OFFSET is one offset, or A..B (both included): offsets with the same reason are
-    one line. Log dirs with another node.id belong to other brokers: the log of the
-    first broker is explained, and compared with those replicas. Topics, their
-    deletion and configs come from __cluster_metadata, if the paths have it.
+    one line. kdump explains the log of the first broker, and compares it with the
+    replicas in log dirs of other brokers (another node.id). Topics, their deletion
+    and configs come from __cluster_metadata, if the paths have it.
 
     \b
     visible                      a consumer gets it
@@ -67,10 +67,10 @@ def command(*, asked: tuple[str, ...], **options: Any) -> int:
                                  remote storage has it
     topic-deleted, damaged, unknown
 
-    If the files allow several reasons, the others are listed as alternatives. The
-    checkpoint of the high watermark lags on a running broker. Properties files of
-    brokers are in no log dir: retention is computed from topic configs and dynamic
-    broker configs.
+    If the files allow several reasons, the others are listed as alternatives. While
+    a broker runs, the checkpoint of the high watermark is older than its logs.
+    Retention is computed from topic configs and dynamic broker configs: log dirs
+    have no server.properties.
 
     Exit status: 0 explained; 1 something cannot be read; 2 wrong usage;
     3 a log is damaged; 4 only derived files are wrong.
@@ -90,7 +90,7 @@ def command(*, asked: tuple[str, ...], **options: Any) -> int:
 
 
 def _of_printed(name: str, topics: Collection[str]) -> str:
-    """Return the topic that is printed as ``name``, or ``name`` itself if there is none."""
+    """Return the topic whose escaped name, as kdump prints it, is ``name``. If there is none, return ``name``."""
     found = sorted(topic for topic in topics if name in {path_text(topic), harmless_line(topic)})
     return found[0] if found and name not in topics else name
 
@@ -104,9 +104,9 @@ def _range(text: str) -> OffsetRange:
 
 
 def _loose(run: Answering, ranges: list[OffsetRange]) -> list[Partition]:
-    """Return the logs in folders that are not named like a partition, under the name of the requested partition.
+    """Return the logs whose folders are not named like a partition, renamed to the requested partition.
 
-    Empty if several partitions are requested, or if a folder has a partition's name.
+    Return none if several partitions are requested, or if any folder is named like a partition.
     """
     names = {Name(one.topic, one.partition) for one in ranges}
     if len(names) > 1 or any(name.topic is not None for name in run.found_names):
@@ -117,7 +117,7 @@ def _loose(run: Answering, ranges: list[OffsetRange]) -> list[Partition]:
 
 
 def _asking(run: Answering, ranges: list[OffsetRange]) -> CommandAsking:
-    """Return the question for the selected partitions, with the internal topics that explain them."""
+    """Find the requested partitions, and Kafka's own topics that the explanation needs."""
     session, report = run.session, run.report._replace(note=discard)
     found = run.partitions() or _loose(run, ranges)
     if not run.found_names and not session.statuses:

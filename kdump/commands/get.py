@@ -87,11 +87,12 @@ def command(
       kdump get orders-0@1234 --in /var/kafka --remote /var/tiered
       kdump get @1234 --in segment-of-a-customer.log
 
-    @1234 alone means that offset of every partition in PATH. A segment as PATH counts as the requested
-    partition if its folder is not named like a partition.
+    @1234 alone selects this offset in every partition in PATH. If PATH is a segment whose folder is not named like a
+    partition, kdump searches it for any requested partition. A batch with a wrong crc is marked. --batch and --hexdump
+    show the batch of an unreadable record.
 
-    Exit status: 0 found; 1 something cannot be read; 2 wrong usage; 3 damage was found (a batch with a wrong crc is
-    marked; --batch and --hexdump show the batch of an unreadable record); 5 the files do not hold the record.
+    Exit status: 0 found; 1 something cannot be read; 2 wrong usage; 3 damage was found; 5 the files do not hold the
+    record.
     """
     found = re.fullmatch(r"(?:(.+)-(\d{1,20}))?@(\d{1,20})", what, re.ASCII)
     if found is None:
@@ -160,7 +161,10 @@ def command(
 def partitions_of(
     topic: str | None, number: str | None, paths: tuple[str, ...], run: session.Session, wanted: Wanted
 ) -> list[Partition]:
-    """Return the selected partitions (topic None: all). If none matches, return files in ``paths`` without a topic."""
+    """Return the partition ``topic``-``number``, or all partitions if ``topic`` is None.
+
+    If the partition is not in ``paths``, return the segments named in ``paths`` whose folders do not show a topic.
+    """
     if topic is None:
         return list(Finder(wanted, run.report).find(paths))
     one = wanted._replace(topics=(topic,), partitions=frozenset({int(number or 0)}))
@@ -212,7 +216,7 @@ class Hide:
         return field_map.hidden(parts, self.redactor.hash)
 
     def _shows_values(self, file: SegmentFacts, damage: Damage | DamageError) -> bool:
-        """Return whether invalid values of fields may be printed. They may be parts of a payload."""
+        """Return whether an error may show the invalid value of a field, which may be a part of a payload."""
         if self.no_payload or self.redactor is not None:
             return False
         return self.secrets is None or not self.secrets.may_be_in(file, damage)
@@ -328,7 +332,10 @@ def _write(out: BinaryIO, column: rows.Column, pieces: Iterable[str]) -> None:
 
 
 def _pieces(out: BinaryIO, column: rows.Column, pieces: Callable[[], Iterator[str]] | None) -> None:
-    """Print a cell in pieces: a payload that is escaped for a terminal can take four times its size."""
+    """Print a cell piece by piece, to save memory. ``pieces`` is None for a null.
+
+    A payload that is escaped for a terminal can take four times its size.
+    """
     if pieces is None:
         _line(out, column, None)
         return
@@ -336,7 +343,7 @@ def _pieces(out: BinaryIO, column: rows.Column, pieces: Callable[[], Iterator[st
 
 
 def covering(partitions: list[Partition], offset: int) -> tuple[SelectedBatch | None, DamageError | None]:
-    """Return the batch whose offsets include ``offset``, and the error in its records. Each may be None."""
+    """Return the batch that covers ``offset``, or None, and the error in the batch's records, or None."""
     for item in _near(partitions, offset):
         if item.base_offset <= offset <= item.batch.last_offset:
             try:
@@ -347,7 +354,7 @@ def covering(partitions: list[Partition], offset: int) -> tuple[SelectedBatch | 
 
 
 def missing(partitions: list[Partition], offset: int) -> str:
-    """Return a sentence on the batches around an absent offset; empty if there is no segment."""
+    """Return a text that names the offsets before and after an absent offset; empty if there is no segment."""
     before = after = None
     for item in _near(partitions, offset):
         if item.batch.last_offset < offset:
@@ -362,9 +369,9 @@ def missing(partitions: list[Partition], offset: int) -> str:
 
 
 def _in_remote_storage(partitions: list[Partition], offset: int) -> str:
-    """Return the end of a message if ``offset`` is between the log start and the first segment, else "".
+    """Return a clause for a message if ``offset`` may be in remote storage, else "".
 
-    A checkpointed log start offset is below the first local segment only for tiered topics.
+    It may be there if it is below the first local segment, but not below the checkpointed log start offset.
     """
     from kdump.answers.collector import Place
     from kdump.log_dirs.log_dir_state import LogDirStates
@@ -391,7 +398,7 @@ def _near(partitions: list[Partition], offset: int) -> Iterator[SelectedBatch]:
 
 def _twice(name: str | None, offset: int, epochs: list[int | None]) -> str:
     known = ", ".join(str(epoch) for epoch in epochs if epoch is not None)
-    of = f", of leader epochs {known}: the batch of the highest epoch is valid (KIP-101)" if known else ""
+    of = f" (leader epochs {known}): the batch with the highest epoch counts (KIP-101)" if known else ""
     return f"{name or 'the segment'}: {len(epochs)} batches hold offset {offset}{of}"
 
 
@@ -400,16 +407,17 @@ def _offsets(item: SelectedBatch) -> str:
 
 
 _WIDE, _NARROW = 16, 8
-"""Bytes of a line: normally, and on a terminal of fewer than _ROOM columns."""
+"""Number of bytes in a line: normally, and on a terminal of fewer than _ROOM columns."""
 _ROOM: Final = 126
 _INDENT: Final = 13
 """Indentation of a value on its own line, in columns."""
 
 
 def _write_bytes(parts: Iterable[FieldBytes], out: BinaryIO, width: int | None) -> None:
-    """Write each field on its own lines: position, bytes in hex, name and value. ``width`` is that of a terminal.
+    """Write each field on its own lines: position, bytes in hex, name and value.
 
-    The value of a payload is its printable ASCII. A plus sign marks positions in decompressed bytes.
+    A payload is also shown as ASCII. A plus sign marks a position in decompressed bytes. ``width`` is the number of
+    columns of the terminal, or None if the output is not a terminal.
     """
     from kdump.records.field_map import PAYLOADS
 

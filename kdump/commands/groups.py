@@ -14,7 +14,7 @@ from kdump.command_line import option_values
 from kdump.command_line import options as shared
 from kdump.command_line.answering import Answering, inputs
 from kdump.command_line.question_command import CommandAsking, options_of, taken
-from kdump.errors import ExitStatus, UnreadableError, UsageError, first_of
+from kdump.errors import ExitStatus, UnreadableError, UsageError, first_of, many
 from kdump.internal_topics import consumer_offsets
 from kdump.log_dirs.finder import Wanted
 from kdump.output.stdout import open_output
@@ -57,7 +57,8 @@ def command(**given: Any) -> int:
     if left_out and run.output != RESET:
         size = sum(left_out) >> 20
         run.session.note(
-            f"{len(left_out)} last stable offsets are left out: --stable finds them, and reads {size:,} MiB"
+            f"the last stable offsets of {many(len(left_out), 'partition')} are not shown: --stable shows them, "
+            f"and reads {size:,} MiB more"
         )
     lines = _noted(run, answer.answer(run.at), options.group)
     if run.output != RESET:
@@ -70,31 +71,32 @@ def command(**given: Any) -> int:
 
 
 def _note_absent(run: Answering, found: Sequence[Partition], count: int | None, groups: Sequence[str]) -> None:
-    """Note the partitions of ``__consumer_offsets`` that the paths lack. ``count`` is their total, if known.
+    """Print a note if the paths lack partitions of ``__consumer_offsets``. ``count`` is the topic's number, if known.
 
-    The exit status becomes 1 if a requested group is in an absent partition, or for -o reset-csv of all groups.
+    Set the exit status 1 if an absent partition has a requested group, or if -o reset-csv was given without groups.
     """
     topic = consumer_offsets.TOPIC
     here = {partition.partition for partition in found if partition.topic == topic and partition.partition is not None}
     if not here:
         if found:
-            run.session.note(f"these paths have no partition of {topic}, which has the groups")
+            run.session.note(f"these paths have no partition of {topic}, so no group is known: name its log dirs too")
         return
     whole, absent = topic_partitions(here, count)
     if not absent:
         return
     named = first_of(list(map(str, absent)), _MANY)
     least = "" if count is not None else "at least "
-    text = (
-        f"{len(here)} of {least}{whole} partitions of {topic} are in these paths: the groups in the others are unknown"
+    run.session.note(
+        f"{len(here)} of {least}{whole} partitions of {topic} are in these paths (absent: {named}). Groups of the "
+        "absent partitions are unknown: name their log dirs too"
     )
-    run.session.note(f"{text} (absent: {named})")
     for group in groups:
         partition = coordinator_partition(group, whole)
         if count is not None and partition in absent and not _GLOB.search(group):
             run.session.fail(
                 UnreadableError(
-                    f"{topic}-{partition}", f"group {group!r} belongs to this partition, which is not in these paths"
+                    f"{topic}-{partition}",
+                    f"the partition of group {group!r} is not in these paths: name its log dir too",
                 )
             )
     if run.output == RESET and not groups:

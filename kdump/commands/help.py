@@ -129,7 +129,7 @@ def _listing(ctx: click.Context) -> str:
 
 
 def _page(text: str) -> None:
-    """Print a page of the docs, folded to the width of a terminal, else unchanged."""
+    """Print a page of the docs. A terminal gets lines of its own width; other output gets the lines of the file."""
     shown = _without_targets(text)
     if not is_terminal():
         click.echo(re.sub(r"^```.*\n", "", shown, flags=re.MULTILINE))

@@ -38,7 +38,7 @@ TIMES: Final = re.compile(r"(-?\d[^/]*?)\.\.(-?\d[^/]*)?", re.ASCII)
 
 
 class MetadataRequest(NamedTuple):
-    """The topics to read (empty for all), the end of the log (an offset, or a time in ms), and --show-secrets."""
+    """Options: the topics (empty for all), the ``offset`` or the time ``at`` (ms) at which to stop, --show-secrets."""
 
     topics: tuple[str, ...]
     offset: int | None
@@ -60,12 +60,12 @@ class MetadataRequest(NamedTuple):
     "--tree", metavar="NODE", help="Show a path of kafka-metadata-shell: /, /topics/orders, /cluster/brokers."
 )
 @click.option(
-    "--events", is_flag=True, help="Show the events in order. With --topic: those of the topic, under all its ids."
+    "--events", is_flag=True, help="Show the events in order. --topic selects the events of all topics of this name."
 )
 @click.option(
     "--diff",
     metavar="N..M|PATH",
-    help="Show the changes from offset or time N to M (N.. to the end), or from this log to that in PATH.",
+    help="Show the changes from offset or time N to M (N.. means to the end), or from this log to the log in PATH.",
 )
 @click.option(
     "--definitions",
@@ -79,7 +79,7 @@ class MetadataRequest(NamedTuple):
 @click.option(
     "--voters",
     metavar="ID@HOST:PORT,...",
-    help="With --write-snapshot: the controllers of a new quorum. Add :ID if PATHs lack the directory id.",
+    help="With --write-snapshot: the controllers of a new quorum. Add :DIRECTORYID to a controller not in PATHs.",
 )
 @click.option("--jobs", type=AtLeast(1), default=1, metavar="N", help="No effect: the log is read in one process.")
 @add([PATHS, *FORM, MAX_BATCH_BYTES, CACHE])
@@ -99,12 +99,12 @@ def command(**options: Any) -> int:
       kdump metadata /var/kafka -o jsonl | jq 'select(.type == "CONFIG_RECORD")'
       kdump metadata /broker1 --write-snapshot /tmp/new --voters 1@c1:9093
 
-    PATH is a log dir of a controller or broker, the folder __cluster_metadata-0, or a snapshot in it. The image at an
-    offset or time begins with the newest valid snapshot at or below it. Then records are applied, metadata
-    transactions as a whole. -o jsonl prints the image, and --diff, as the records of Kafka's own snapshot.
+    PATH is a log dir of a controller or broker, the folder __cluster_metadata-0, or a snapshot in it. kdump loads the
+    newest valid snapshot up to the requested offset or time, and then applies records and whole metadata transactions.
+    -o jsonl prints the image or the --diff as the records of Kafka's own snapshot.
 
     The value of a config is hidden unless Kafka knows its name and its type is not PASSWORD. SCRAM salts and keys, and
-    URLs with a password, are hidden too. --show-secrets shows them. --write-snapshot always writes them.
+    URLs with a password, are hidden too. --show-secrets shows all. --write-snapshot always writes all.
 
     If a record cannot be applied (an absent topic, an unknown type, damage, a gap), standard error names the offset
     and the record. The answer leaves this record out.
@@ -112,19 +112,19 @@ def command(**options: Any) -> int:
     Several PATHs are copies of one quorum's log: they are merged by offset and leader epoch. If the files do not
     prove that a record is committed, "committed" of an event is null.
 
-    Records do not contain the principal that made a change: only ACLs, SCRAM users and tokens have principals. The
-    history begins with the log. Client defaults and configs of properties files are not in the log.
+    Records do not show which principal made a change. Events older than the log's first record are lost. The log has
+    no client defaults and no configs of properties files.
 
     --definitions recreates topics, configs, ACLs, quotas and users on a new cluster: by a script of kafka-topics.sh,
     kafka-configs.sh and kafka-acls.sh, or by KafkaTopic and KafkaUser resources. Passwords of SCRAM users are not in
-    the log: the script asks for new passwords, and keeps mechanism and iterations.
+    the log: the script asks for new passwords, and uses the old mechanism and iterations.
 
-    --write-snapshot is for rescue: with the node stopped, put the file alone into an empty __cluster_metadata-0.
+    --write-snapshot is for rescue: stop the node, and put the file into an empty folder __cluster_metadata-0.
 
-    --voters gives the snapshot another quorum, if most controllers are lost and the brokers are intact. PATHs are the
-    metadata log dirs of all remaining controllers and brokers: the snapshot ends beyond each copy, so that brokers
-    load it. A voter without a meta.properties in PATHs needs its directory id: 1@controller1:9093:DIRECTORYID. The
-    snapshot registers no other controllers. Standard error prints where to put the file.
+    --voters writes another quorum into the snapshot, for a cluster that has lost most controllers but no broker. Give
+    as PATHs the metadata log dirs of all remaining controllers and brokers: the snapshot gets a higher end offset than
+    each copy, so brokers load it. A voter whose meta.properties is not in PATHs needs its directory id:
+    1@controller1:9093:DIRECTORYID. All controllers register again. kdump prints where to put the file.
 
     Exit status: 0 answered; 1 something cannot be read; 2 wrong usage; 3 damage was found, or replay fails.
     """
@@ -152,7 +152,8 @@ def command(**options: Any) -> int:
         return _write_with_voters(run, image, log, modes["folder"], voters)
     if image.open_transaction is not None:
         run.session.note(
-            f"the metadata transaction at offset {image.open_transaction} has no end, so it is not applied"
+            f"the metadata transaction that begins at offset {image.open_transaction} has not ended: its changes are "
+            "left out"
         )
     if modes["folder"] is not None:
         return _write(run, image, log, modes["folder"])
@@ -182,12 +183,12 @@ def _log(run: Answering, paths: Iterable[str]) -> MetadataLog | None:
 
 
 def _of_one_cluster(found: Iterable[Partition]) -> None:
-    """Raise UsageError if the copies' meta.properties have different cluster ids."""
+    """Raise UsageError if the meta.properties of the copies have different cluster ids."""
     states = LogDirStates(SILENT)
     known = [state.properties for state in map(states.of, found) if state.properties is not None]
     clusters = sorted({properties.cluster_id for properties in known if properties.cluster_id is not None})
     if len(clusters) > 1:
-        raise UsageError(f"the logs belong to several clusters ({', '.join(clusters)}): name copies of one cluster")
+        raise UsageError(f"the logs belong to several clusters ({', '.join(clusters)}): name the paths of one cluster")
 
 
 def _image(run: Answering, log: MetadataLog, offset: int | None, at: int | None = None) -> ClusterImage:
@@ -198,7 +199,7 @@ def _image(run: Answering, log: MetadataLog, offset: int | None, at: int | None 
             raise UsageError(f"the log begins at {iso_or_ms(begins)}: there is no image at {iso_or_ms(at)}")
         raise UnreadableError(shown_paths(run.paths), "no record of the metadata log can be read")
     if offset is not None and image.end_offset < offset:
-        run.session.note(f"the log ends at offset {image.end_offset}")
+        run.session.note(f"the log ends at offset {image.end_offset}, before the requested offset {offset}")
     return image
 
 
@@ -218,7 +219,7 @@ def _events(run: Answering, log: MetadataLog, request: MetadataRequest) -> int:
     status = run.answer(meant(), tables.events)
     for name in request.topics:
         if not any(takes((name,), topic) for topic in seen):
-            run.session.note(f"no event names a topic {name!r}{did_you_mean(name, seen)}")
+            run.session.note(f"no event is about a topic {name!r}{did_you_mean(name, seen)}")
     return status
 
 
@@ -305,16 +306,16 @@ def _written(run: Answering, image: ClusterImage, log: MetadataLog, folder: str)
 
 
 def _write_with_voters(run: Answering, image: ClusterImage, log: MetadataLog, folder: str, voters: str) -> int:
-    """Write the snapshot of an image with other voters. Damage is accepted, as other copies may repair it."""
+    """Write the snapshot of an image with other voters. The copies may be damaged: the others fill the gaps."""
     from kdump.output import files
     from kdump.printers.answer_tables import metadata as tables
     from kdump.rebuild import metadata
     from kdump.rebuild.nodes import parse_voters
 
     if ExitStatus.UNREADABLE in run.session.statuses:
-        raise UsageError("no snapshot is written, because an input cannot be read: leave out this input")
+        raise UsageError("no snapshot was written, because the input named above cannot be read: leave it out")
     if log.breaks:
-        raise UsageError("a record cannot be replayed: choose an --offset below the first such record")
+        raise UsageError("the record named above cannot be replayed: choose an --offset below the first such record")
     files.outside(run.paths, folder)
     copies = log.copies.partitions
     known = _with_directories(run, parse_voters(voters), copies)
@@ -327,7 +328,10 @@ def _write_with_voters(run: Answering, image: ClusterImage, log: MetadataLog, fo
 
 
 def _with_directories(run: Answering, voters: list[Voter], copies: Iterable[Partition]) -> list[Voter]:
-    """Return the voters with the directory ids of the log dirs. Raises UsageError if one is missing or differs."""
+    """Return the voters with their directory ids, which come from --voters or the meta.properties of the copies.
+
+    Raises UsageError if a voter has no directory id, or two different ones.
+    """
     from kdump.rebuild.nodes import address, uuid
 
     states = LogDirStates(Reporter(run.session.note, fail=run.session.fail))
@@ -350,7 +354,8 @@ def _with_directories(run: Answering, voters: list[Voter], copies: Iterable[Part
             known.append(voter._replace(directory_id=uuid(text)))
         else:
             raise UsageError(
-                f"no meta.properties of node {voter.id} is in the paths: name its metadata log dir, or give the "
-                f"directory.id of that file: --voters {voter.id}@{address(voter.host, voter.port)}:DIRECTORYID"
+                f"the directory id of node {voter.id} is unknown. Name the node's metadata log dir as a path, or take "
+                "directory.id from its meta.properties: "
+                f"--voters {voter.id}@{address(voter.host, voter.port)}:DIRECTORYID"
             )
     return known

@@ -54,7 +54,7 @@ STANDARD: Final = 80
 BATCHES: Final = 5
 """Number of batches of a segment that are shown."""
 WIDE: Final = 46
-"""Maximum width of a command line that has its purpose on the same line, in columns."""
+"""Maximum width of a command line in columns. The purpose of a longer command line is printed below it."""
 FINDINGS: Final = 3
 """Number of findings that are shown."""
 LARGEST: Final = 3
@@ -62,14 +62,14 @@ LARGEST: Final = 3
 
 
 class _Verdict:
-    """Collects the findings of a check, and prints the gravest ones and the verdicts at its end."""
+    """Collects the findings of a check. At the end it prints the gravest findings and the verdict on each broker."""
 
     def __init__(self) -> None:
         self._found: list[Finding] = []
         self.lines: list[str] = []
 
     def block(self, name: str, findings: Sequence[Finding]) -> None:  # noqa: ARG002  each finding names its file
-        """Keep findings. :meth:`end` prints them, except those whose text a broker's verdict contains."""
+        """Keep findings for :meth:`end`, which leaves out the findings that the verdict on a broker repeats."""
         self._found += (finding for finding in findings if not finding.is_remark)
 
     def start(self, start: BrokerStart) -> None:
@@ -124,7 +124,7 @@ def overview(paths: tuple[str, ...]) -> int:
 
 
 def _is_its_segment(path: str, partition: Partition) -> bool:
-    """Return whether a path, also one in an archive, is the only segment of ``partition``."""
+    """Return whether ``path`` (in a folder or archive) names a segment, the only one of ``partition``."""
     if not partition.is_named or len(partition.segments) != 1:
         return False
     return posixpath.basename(path) == posixpath.basename(partition.segments[0].path)
@@ -133,7 +133,7 @@ def _is_its_segment(path: str, partition: Partition) -> bool:
 def _what(
     paths: Sequence[str], lines: Sequence[PartitionUsage], states: LogDirStates, found: Sequence[Partition]
 ) -> Iterator[str]:
-    """Yield a summary of each log dir, then its times and largest topics."""
+    """Yield a summary of each log dir, then the times of the records and the largest topics of all log dirs."""
     by_dir: dict[str, list[PartitionUsage]] = {}
     for line in lines:
         by_dir.setdefault(line.log_dir, []).append(line)
@@ -195,7 +195,7 @@ def _next(words: str, lines: Sequence[PartitionUsage]) -> Iterator[tuple[str, st
     doomed = [line for line in lines if line.state == "deleted" and line.log_bytes]
     if doomed:
         folders = [shell_path(posixpath.join(line.log_dir, line.folder)) for line in doomed[:LARGEST]]
-        yield salvage(folders), "records that a start deletes"
+        yield salvage(folders), "rescue records that a broker deletes when it starts"
     for topic, command, what in _OF_TOPICS:
         if topic in topics:
             yield f"kdump {command} {words}", what

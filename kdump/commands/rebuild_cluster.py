@@ -60,7 +60,11 @@ STATES: Final = ("whole", "merged", "partial", "lost")
 )
 @click.option("--committed-only", is_flag=True, help="Leave out records above the high watermark.")
 @click.option(
-    "--topic", "topics", multiple=True, metavar="NAME", help="Only these topics or globs, and Kafka's own topics."
+    "--topic",
+    "topics",
+    multiple=True,
+    metavar="NAME",
+    help="Only topics of this name or glob. Kafka's own topics are always included.",
 )
 @click.option("--plan", "plans", is_flag=True, help="Print the plan, and write nothing.")
 @click.option(
@@ -71,7 +75,7 @@ STATES: Final = ("whole", "merged", "partial", "lost")
     show_default=True,
     help="The format: tables for people, JSON lines.",
 )
-@click.option("--resume", is_flag=True, help="Continue a killed run that wrote to the same DIR.")
+@click.option("--resume", is_flag=True, help="Continue after a kill, with the files that are already in DIR.")
 @click.option("--yes", is_flag=True, help="Do not ask before data is left out.")
 @JOBS
 @CACHE
@@ -95,12 +99,12 @@ def command(paths: tuple[str, ...], **options: Any) -> int:
     merged, omitted and lost offsets, and lost+found with the omitted bytes.
 
     Each partition is taken from the copy with the newest leader epoch, then the highest end offset. Every batch is
-    verified; a damaged batch is taken from another copy. Topics that were deleted and created again are distinguished
-    by their ids. A partition without a copy is empty, and begins at the highest committed or checkpointed offset.
+    verified; a damaged batch is taken from another copy. Folders of an earlier topic of the same name are recognized by
+    the topic id. A partition without a copy is empty, and begins at the highest committed or checkpointed offset.
 
-    Without a metadata log topics come from folders, and --release is needed. Their configs, ACLs and users are lost.
+    Without a metadata log topics come from folders, and --release is needed. Configs, ACLs and users are lost.
 
-    Read the warnings before the first start: offsets and records whose retention is over are deleted within seconds.
+    Read the warnings before the first start: brokers delete offsets and records past their retention within seconds.
 
     Exit status: 0 nothing is lost; 1 something cannot be read; 2 wrong usage; 3 something is lost or damaged.
     """
@@ -146,7 +150,7 @@ def _wish(options: dict[str, Any]) -> RebuildWish:
 
 
 def _survey(run: session.Session, paths: tuple[str, ...]) -> Volumes | None:
-    """Return the log dirs; None if a path is missing or unreadable for this user, because its records would be lost.
+    """Return the log dirs, or None after an error if a path is missing or this user may not read it.
 
     Bytes that a failing disk does not return count as damaged.
     """
@@ -163,7 +167,7 @@ def _survey(run: session.Session, paths: tuple[str, ...]) -> Volumes | None:
         run.fail(error)
     if volumes is None or not all(error.is_of_disk for error in errors):
         run.insist(
-            "nothing was written, because a volume cannot be read: make it readable, or leave it out of the command"
+            "nothing was written, because the volume named above cannot be read: make it readable, or leave it out"
         )
         return None
     return volumes
@@ -200,7 +204,7 @@ def _prepare(
         for lost in each.lost:
             run.damage(f"{each.name}: {offsets_are(lost.from_offset, lost.until_offset - 1)} lost: {lost.why}")
         if each.state == "lost" and not each.lost:
-            run.damage(f"{each.name} is lost: no volume has the partition, which begins empty at offset {each.end}")
+            run.damage(f"{each.name} is lost: no volume has its log. The new partition begins at offset {each.end}")
         if each.repaired:
             run.damages()
     for warning in rebuilt.account.warnings if options["output"] != "table" else ():

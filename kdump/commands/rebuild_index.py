@@ -49,13 +49,12 @@ def command(
       kdump rebuild-index /var/kafka --topic orders --out fresh
       kdump rebuild-index 00000000000000000064.log --out new --entry-offset first
 
-    PATH is a segment, a partition folder, a log dir or a glob. The new files have the segment's name. Those of
-    a partition folder are written to a folder of the same name in --out. Stop the broker before you move them to a
-    log. Earlier segments are read if transactions may have begun there. As with a broker, there is no .txnindex without
-    aborted transactions.
+    PATH is a segment, a partition folder, a log dir or a glob. The new indexes are named like the segment. For a
+    partition folder kdump writes them to a folder of the same name in --out. Stop the broker before you move them to a
+    log. kdump also reads earlier segments, if a transaction may have begun there. Like a broker, kdump writes no
+    .txnindex if no transaction was aborted. It writes nothing for a damaged segment and later ones of its folder.
 
-    Exit status: 0 fine; 1 something cannot be read or written; 2 wrong usage; 3 a log is damaged (nothing is written
-    for that segment, and for later ones of its folder).
+    Exit status: 0 fine; 1 something cannot be read or written; 2 wrong usage; 3 a log is damaged.
     """
     run = session.Session(quiet=quiet)
     named = [path for path in paths if PurePath(path).name.rpartition(".log")[1] and not option_values.is_folder(path)]
@@ -90,7 +89,7 @@ def command(
                     left = [one for one in part.segments if (one.base_offset or 0) > (segment.base_offset or 0)]
                     rest = f" and {many(len(left), 'later segment')} of its folder" if left else ""
                     advice = "kdump salvage recovers the valid batches"
-                    run.damage(f"{segment.name}: {made}: no index was written for this segment{rest} ({advice})")
+                    run.damage(f"{segment.name}: {made}. No index was written for this segment{rest}. {advice}")
                 else:
                     for name, data in _contents(segment, made, folder).items():
                         new.add(str(PurePath(folder, name).relative_to(out)), data, access)
@@ -123,7 +122,7 @@ def _refuse_to_overwrite(part: Partition, folder: str) -> None:
 
 
 def _names(segment: Segment) -> tuple[str, str, str]:
-    """Return the names of a segment's .index, .timeindex and .txnindex. Raises UsageError."""
+    """Return the names of a segment's .index, .timeindex and .txnindex. Raises UsageError for an invalid file name."""
     stem, _, rest = PurePath(segment.path).name.rpartition(".log")
     if not stem or segment.base_offset is None:
         raise UsageError(f"{segment.name}: a segment's name begins with its base offset and ends in .log")

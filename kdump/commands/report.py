@@ -1,4 +1,4 @@
-"""``kdump report``: writes or prints the whole picture of log dirs, which :mod:`kdump.report` makes."""
+"""``kdump report``: writes or prints the report of :mod:`kdump.report` on log dirs."""
 
 from __future__ import annotations
 
@@ -77,15 +77,15 @@ def command(
 
     The page has a verdict with the next commands; bytes by topic and partition, and over time; a map of damage; the
     segments that retention deletes on the next days; codecs and batches; transactions, groups, replicas and metadata
-    events. It is one file that needs no network, without keys and values of records. Each part names the command that
-    prints its numbers. The page needs Jinja2 and vl-convert-python: pip install 'kdump[report]'.
+    events. It is one file that needs no network, without keys and values of records. Each section names the command
+    that prints the same numbers. The page needs Jinja2 and vl-convert-python: pip install 'kdump[report]'.
 
-    --json prints one object: "answers" has the lines of each command as -o jsonl prints them, and the command line.
-    -o jsonl prints the same lines, each with "answer" first.
+    --json prints one object. Its field "answers" has the command line of each command, and the lines that the command
+    prints with -o jsonl. 'kdump report -o jsonl' prints these lines, each with the field "answer" first.
 
-    All files are read in one pass. Headers and checksums of batches are read; records are not decompressed. Log dirs of
-    several brokers (by meta.properties) are compared, which reads them again. Like 'kdump retention', the page
-    shows retention for topics with configs in __cluster_metadata or --config.
+    All files are read in one pass. Headers and checksums of batches are read; records are not decompressed. To compare
+    log dirs of several brokers (by meta.properties), kdump reads them again. The page shows the retention of topics
+    whose configs are in __cluster_metadata or in --config.
 
     Exit status: 0 made; 1 something cannot be read, or a requested topic or partition is absent; 2 wrong
     usage; 3 a log is damaged, a broker would not start, or records are missing or would be lost; 4 only derived files
@@ -168,7 +168,7 @@ def _made(run: Answering, around: int | None, configs: tuple[GivenConfig, ...]) 
 
 
 def _both(messages: dict[str, None], receive: Callable[[T], None]) -> Callable[[T], None]:
-    """Return a function that adds a sentence to ``messages``, for the report, and passes it to ``receive`` once."""
+    """Return a function that passes each new message to ``receive``, and adds it to ``messages`` for the report."""
 
     def keep(what: T) -> None:
         if str(what) not in messages:

@@ -67,7 +67,7 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "completion": "Print the completion script of a shell.",
     },
 }
-"""The subcommands by section of the help, with the first sentence of each help, so that listing imports no command."""
+"""Section of the help -> its subcommands -> the first sentence of their help. ``kdump --help`` imports no command."""
 COMMANDS: Final = tuple(name for group in GROUPS.values() for name in group)
 
 COMPLETION: Final = 45
@@ -142,7 +142,7 @@ def short_help(name: str) -> str:
 
 
 def groups() -> dict[str, dict[str, str]]:
-    """Return :data:`GROUPS` with the questions of :data:`kdump.answers.QUESTIONS` that it lacks."""
+    """Return :data:`GROUPS`, and in the section Answer also questions that other code has added to QUESTIONS."""
     from kdump.answers import QUESTIONS, question_named
 
     more = [name for name in QUESTIONS if name not in COMMANDS and name != "events"]
@@ -153,7 +153,8 @@ def groups() -> dict[str, dict[str, str]]:
 def _as_in_java(params: Sequence[click.Parameter], args: Sequence[str]) -> list[str]:
     """Rewrite arguments for click: kafka-dump-log.sh also accepts ``-files`` and ``--print-data-log=true``.
 
-    Like that tool, ignore the value of a flag, even ``false`` (OptionParser of jopt-simple 3 to 5), but with a warning.
+    Like kafka-dump-log.sh (OptionParser of jopt-simple 3 to 5), ignore the value of a flag, even ``false``. Unlike it,
+    print a warning.
     """
     options = {name: param for param in params for name in param.opts if name not in OWN}
     rest = iter(args)
@@ -191,7 +192,7 @@ class Root(click.Group):
         return super().parse_args(ctx, args)
 
     def make_context(self, *arguments: Any, **options: Any) -> click.Context:
-        """Parse the command line, which may print the help. On a closed pipe exit with 141, unlike click."""
+        """Parse the command line; ``--help`` prints during this call. On a closed pipe exit with 141, unlike click."""
         with _closed_pipe():
             return super().make_context(*arguments, **options)
 
@@ -257,7 +258,7 @@ class Root(click.Group):
                     return OVERVIEW, _Overview(OVERVIEW, hidden=True), [*log_dirs(args)]
                 command = next((word for word in args if word in COMMANDS), command)
                 suggested = " ".join([f"kdump {command}", *(shell_word(word) for word in args if word != command)])
-                text = f"{args[0]!r} is a path: name a command before it."
+                text = f"{args[0]!r} is a path: put a command before the path."
                 raise HintedUsageError(text, ctx, suggested) from None
             from kdump.primitives.messages import did_you_mean
 
@@ -269,7 +270,7 @@ class Root(click.Group):
 
 
 OVERVIEW: Final = "overview"
-"""The name of ``kdump PATH`` in messages."""
+"""The name of the command of ``kdump PATH``, which users do not type."""
 
 
 class _Overview(click.Command):
@@ -292,9 +293,9 @@ class _Overview(click.Command):
 )
 @click.option("--files", cls=Once, metavar="FILE,FILE,...", help="The files to dump, separated by commas.")
 @click.option("--print-data-log", is_flag=True, help="Print keys and values of records too.")
-@click.option("--deep-iteration", is_flag=True, help="Look into batches and print their records.")
+@click.option("--deep-iteration", is_flag=True, help="Print the records of each batch.")
 @click.option("--verify-index-only", is_flag=True, help="Check indexes against their log without printing them.")
-@click.option("--index-sanity-check", is_flag=True, help="Make only the check that a broker makes when it starts.")
+@click.option("--index-sanity-check", is_flag=True, help="Check indexes only as a broker does when it starts.")
 @click.option(
     "--max-message-size",
     cls=Once,
@@ -311,7 +312,7 @@ class _Overview(click.Command):
     default=INT32_MAX,
     show_default=True,
     metavar="BYTES",
-    help="Look only at the first BYTES of each segment.",
+    help="Read only the first BYTES of each segment.",
 )
 @click.option(
     "--key-decoder-class",
@@ -319,7 +320,7 @@ class _Overview(click.Command):
     is_flag=False,
     flag_value="",
     metavar="[CLASS]",
-    help="Decoder class of keys: String, Default, Long or IntegerDecoder, with its package.",
+    help="Class that decodes keys, with its package: StringDecoder, DefaultDecoder, LongDecoder or IntegerDecoder.",
 )
 @click.option(
     "--value-decoder-class",
@@ -327,7 +328,7 @@ class _Overview(click.Command):
     is_flag=False,
     flag_value="",
     metavar="[CLASS]",
-    help="Decoder class of values.",
+    help="Class that decodes values.",
 )
 @_decoder_switches
 @click.option("--skip-record-metadata", is_flag=True, help="Print only keys and values of records.")
@@ -399,7 +400,7 @@ Exit status: as kafka-dump-log.sh; 2 wrong usage."""
 
 
 def main() -> object:
-    """Run the command of the command line; return its exit status, if it has one. Raises KdumpError."""
+    """Run the command that the command line names. Return its exit status, or None for success. Raises KdumpError."""
     try:
         return root.main(standalone_mode=False)
     except click.ClickException as error:

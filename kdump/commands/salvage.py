@@ -61,8 +61,9 @@ def command(
     bytes, an account.json for each partition with every lost range, and unread.json if inputs could not be read.
     Several copies of a partition, and remote storage, are merged in offset order. If copies contradict each other, the
     higher leader epoch is kept, and the account lists the conflict.
-    Batches below the log start offset, left by DeleteRecords, are written too, and counted as belowLogStart. A
-    checkpoint in DIR/logs hides them again. The log keeps its first offset, its end offset and its leader epochs.
+    kdump also writes batches below the log start offset, which DeleteRecords removed. account.json counts them as
+    belowLogStart, and log-start-offset-checkpoint in DIR/logs hides them from consumers. The log keeps its first
+    offset, its end offset and its leader epochs.
 
     Exit status: 0 all copies were valid; 1 something cannot be read; 2 wrong usage; 3 damage was found.
     """
@@ -96,9 +97,9 @@ def command(
 
 
 def _back(copies: Iterable[partitions.Replicas], all_written: list[writer.WrittenLog]) -> str:
-    """Return the last words of the conclusion: whether the records that DeleteRecords removed may reappear."""
+    """Return the end of the last note: whether records that DeleteRecords removed may reappear on a broker."""
     if any(written.below_log_start is not None for written in all_written):
-        return " except log-start-offset-checkpoint, which hides the records below the log start offsets"
+        return " except log-start-offset-checkpoint, which hides records that DeleteRecords removed"
     return ": records that DeleteRecords removed may reappear" if any(one.log_start is None for one in copies) else ""
 
 
@@ -125,12 +126,12 @@ def _conclusion(
         gone += f"; {many(len(lacking), 'partition')} of these log dirs {have} lost all records"
     if not run.statuses:
         if gone:
-            return f"{done}{gone}; the input has no other records"
+            return f"{done}{gone}; kdump wrote all batches of the input"
         return f"nothing is missing: {done}" if batches else f"{done}: no batch was found"
     lost = posixpath.join(out, "lost+found")
     rest = "all other bytes" if ExitStatus.UNREADABLE not in run.statuses else "all other bytes that could be read"
     return (
-        f"{done}{gone}; {lost} has {rest}, and account.json lists them. What to do next: read account.json. If there "
-        "are other replicas, salvage again with all of them. Then copy the folder logs, put the broker's "
-        f"meta.properties into the copy, and name the copy in log.dirs. No checkpoint is written{back}"
+        f"{done}{gone}; {lost} has {rest}, and its account.json files list the lost ranges. What to do next: read "
+        "them. If there are other replicas, run salvage again with all of them. Then copy the folder logs, put the "
+        f"broker's meta.properties into the copy, and name the copy in log.dirs. No checkpoint was written{back}"
     )

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @add(REMOTE)
 @click.option("--all", "deleted", is_flag=True, help="List deleted versions too, if they are still in the log.")
 @click.option("--id", "number", type=AtLeast(0), metavar="N", help="Only this schema id.")
-@click.option("--guid", metavar="GUID", help="Only this GUID, as in record headers.")
+@click.option("--guid", metavar="GUID", help="Only the schema with this GUID. Record headers have GUIDs.")
 @click.option("--subject", metavar="GLOB", help="Only this subject, or a glob such as 'orders-*'.")
 @click.option(
     "--type", "schema_type", type=click.Choice(("avro", "protobuf", "json")), help="Only schemas of this type."
@@ -93,7 +93,7 @@ def command(paths: tuple[str, ...], *, output: str, quiet: bool, **given: Any) -
                 files.fill(files.make_folders(part, *folders, access=ANY) / last, data, ANY)
         for text in made.notes:
             run.insist(text)
-        run.note(f"{given['folder']} has {many(len(made.files), 'file')}")
+        run.note(f"{many(len(made.files), 'file')} written to {given['folder']}")
         return run.status
     if given["import_script"]:
         from kdump.schemas.export import import_script

@@ -50,7 +50,9 @@ def command(path: str, *, offset: str, out: str, max_batch_bytes: int, quiet: bo
         raise UsageError(f"{without_secret(path)} holds {len(partitions)} partitions: name the folder of one partition")
     segments = partitions[0].segments
     if out == "-":
-        raise UsageError("--out - is not possible, because kdump could not undo it after an error: name a file")
+        raise UsageError(
+            "--out - is not possible, because kdump could not take back output after an error: name a file"
+        )
     files.outside([path], out, partitions)
     files.writable_file(out)
 
@@ -61,7 +63,7 @@ def command(path: str, *, offset: str, out: str, max_batch_bytes: int, quiet: bo
     if written is not None:
         count = many(written.batches, "batch", "batches")
         begins, ends = written.first[0], written.last[1]
-        run.note(f"{count}, offsets {begins} to {ends}: a broker expects the file name {begins:020}.log")
+        run.note(f"wrote {count}, offsets {begins} to {ends}. To give the file to a broker, name it {begins:020}.log")
         for text in _beyond(written, wanted):
             run.note(text)
     elif run.statuses:

@@ -34,7 +34,7 @@ LEFT_TO_US: Final = {
     "remoteKey",
     *(option.name for option in words.OPTIONS if "PerTrigger" in option.name or option.of),
 }
-"""Options of the Spark source without a flag of the same name. Its ``mode`` is ``--read-mode`` here."""
+"""Options of the Spark source that do not become options of this command. The source's ``mode`` is ``--read-mode``."""
 
 
 def _kebab(name: str) -> str:
@@ -42,7 +42,7 @@ def _kebab(name: str) -> str:
 
 
 def _checked(_: click.Context, parameter: click.Parameter, text: str | None) -> str | None:
-    """Check the value of an option before anything is read. Raises UsageError with the option's command line name."""
+    """Return ``text`` after checking it as the value of an option. Raises UsageError that names the option."""
     option = next(option for option in words.OPTIONS if option.name == parameter.name)
     try:
         if text is not None:
@@ -89,8 +89,8 @@ def _source_options(function: Callable[..., Any]) -> Callable[..., Any]:
     default="topic,date",
     show_default=True,
     metavar="NAMES",
-    help=f"Folders by these values, in this order: {', '.join(FOLDERS)}, or none. With subject, the records of a "
-    "subject have the typed columns of its schema.",
+    help=f"Nested folders for the values of these columns: {', '.join(FOLDERS)}; or none. With subject, records get "
+    "the typed columns of their schema.",
 )
 @click.option(
     "--mode",
@@ -103,8 +103,8 @@ def _source_options(function: Callable[..., Any]) -> Callable[..., Any]:
     "--target-file-size",
     metavar="SIZE",
     callback=_file_size,
-    help="Write files of about this size, such as 256m. This shuffles all rows.  [default: each task writes a "
-    "file into each folder that it has rows for]",
+    help="Write files of about this size, such as 256m. This shuffles all rows.  [default: one file per task and "
+    "folder]",
 )
 @click.option(
     "--read-mode",
@@ -141,10 +141,10 @@ def command(
       kdump spark-export hdfs://node:8020/logs --out hdfs://node:8020/lake
       kdump spark-export backup --out lake --master spark://host:7077
 
-    PATH is a file, a folder, a glob, or a URI (s3://, gs://, hdfs://). DIR/_damaged holds the damaged bytes,
+    PATH is a file, a folder, a glob, or a URI (s3://, gs://, hdfs://). DIR/_damaged holds the damaged bytes, and
     DIR/_manifest.json accounts for every byte of the input. Rows are counted before and after: the export fails if a
-    row is missing. DIR appears, or is replaced, when all is written: if an export is killed, run it again. Only one
-    export at a time can write into DIR.
+    row is missing. DIR appears, or is replaced, only when all files are complete. After a kill run the export again.
+    Only one export at a time can write into DIR.
 
     Exit status: 0 all is well; 1 something cannot be read or written; 2 wrong usage; 3 damage was found.
     """
@@ -258,7 +258,7 @@ def _folders(text: str) -> tuple[str, ...]:
         return ()
     for name in names:
         if name not in FOLDERS:
-            raise UsageError(f"--partition-by: expected none or some of {', '.join(FOLDERS)}, found {name}")
+            raise UsageError(f"--partition-by: expected none, or one or more of {', '.join(FOLDERS)}; found {name}")
     return tuple(dict.fromkeys(names))
 
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from kdump.schemas.decoder import PayloadDecoder
 
 BESIDE: Final = 1 << 30
-"""Additional bytes for memory that DuckDB does not count in its limit, such as constants and lists."""
+"""Bytes that the process may use in addition to --memory. DuckDB's limit does not count some constants and lists."""
 MISSING: Final = "kdump sql needs DuckDB 2 and PyArrow: pip install 'kdump[sql]'"
 
 
@@ -104,14 +104,14 @@ MOST_SECONDS: Final = 10**8
 @click.option(
     "--out-of-order",
     is_flag=True,
-    help="If the query selects timestamps: also read later segments. They may have older records.",
+    help="With a condition on timestamps: also read later segments, which may have older records.",
 )
 @click.option(
     "--tz",
     default="UTC",
     show_default=True,
     metavar="ZONE",
-    help="The time zone of times without one, such as Asia/Tokyo.",
+    help="The time zone of times that do not name a zone, such as Asia/Tokyo.",
 )
 @shared.add(shared.DECODE)
 @click.option(
@@ -128,7 +128,7 @@ MOST_SECONDS: Final = 10**8
     "--threads", type=AtLeast(1), metavar="N", help="Threads of DuckDB, at least 2.  [default: cores, 2 to 4]"
 )
 @click.option("--temp-dir", metavar="DIR", help="Where temporary files go.  [default: $TMPDIR]")
-@click.option("--stats", is_flag=True, help="Print what was read, as one line on standard error.")
+@click.option("--stats", is_flag=True, help="Print the numbers of bytes and rows read, as JSON on standard error.")
 @click.option(
     "--no-payload",
     is_flag=True,
@@ -150,9 +150,9 @@ def command(words: tuple[str, ...], *, schema: bool, **given: Any) -> int:
       kdump sql --schema
 
     Each kind of line that a command prints with -o jsonl is a view: records, batches, damage, offsets, transactions,
-    groups, stats and more. Conditions on topic, partition, offset, timestamps, key and producerId limit the
-    reading. Only SELECT and EXPLAIN run; a query opens no file and changes nothing. PATHs alone, on a terminal, open a
-    prompt.
+    groups, stats and more. kdump reads only files and bytes that may match conditions on topic, partition, offset,
+    timestamps, key and producerId. Only SELECT and EXPLAIN run; a query opens no file and changes nothing. On a
+    terminal, PATHs without a query open a prompt.
 
     Exit status: 0 answered; 1 something cannot be read or the query fails; 2 wrong usage or a wrong query; 3 damage
     was found; 4 only derived files are wrong.
@@ -242,7 +242,7 @@ def _query(words: tuple[str, ...], file: str | None) -> tuple[str, tuple[str, ..
     if query == "-":
         return sys.stdin.buffer.read().decode("utf-8", "surrogateescape"), _some(tuple(paths))
     if option_values.is_there(query) and not paths:
-        raise UsageError(f"a query is missing before the PATH {query}, for example 'from offsets'")
+        raise UsageError(f"there is no query: put one before the PATH {query}, for example 'from offsets'")
     return query, _some(tuple(paths))
 
 
@@ -358,7 +358,7 @@ class _Command:
             raise
 
     def query(self, engine: Engine, text: str, running: list[Running]) -> int:
-        """Write the rows of a query; return the exit status. Add the query to ``running``, so it can be stopped."""
+        """Write the rows of a query; return the exit status. A caller can stop the query, which is in ``running``."""
         from kdump.queries.reading import QueryReading
 
         with metered(wanted=self.given["stats"]) as meter:
@@ -477,7 +477,7 @@ def report_error(error: BaseException) -> None:
 
 
 def end_now(error: BaseException) -> None:
-    """End the process, since DuckDB does not stop its query. Temporary files are already deleted."""
+    """Print an error and end the process: DuckDB did not stop its query. Temporary files are already deleted."""
     status = 1
     if isinstance(error, KeyboardInterrupt):
         print(file=sys.stderr)

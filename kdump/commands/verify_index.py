@@ -37,9 +37,9 @@ def command(paths: tuple[str, ...], *, quiet: bool, **given: Any) -> int:
       kdump verify-index orders-0/00000000000000000000.timeindex
       kdump verify-index -q /var/kafka || echo "indexes are wrong"
 
-    PATH is an index file, a segment, a partition folder, a log dir, a glob or an archive. Entries may have the first
-    or the last offset of a batch, because releases differ. Padding, empty files and gaps in coverage are remarks. Give
-    whole folders instead of single segments if you can: a transaction may begin in an earlier segment.
+    PATH is an index file, a segment, a partition folder, a log dir, a glob or an archive. Index entries with the first
+    or the last offset of a batch are valid, because releases differ. Padding, empty files and gaps in coverage are
+    only notes. Give whole folders instead of single segments: a transaction may begin in an earlier segment.
 
     Exit status: 0 all is well; 1 something cannot be read, or a requested topic or partition is absent;
     2 wrong usage; 3 the log itself is damaged; 4 only indexes are wrong.

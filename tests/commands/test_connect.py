@@ -87,7 +87,7 @@ def test_topics_whose_names_begin_like_those_of_kafka(logs, tmp_path):
 def test_a_cluster_without_its_other_topics(logs, tmp_path):
     shutil.copytree(logs / "connect-configs-0", tmp_path / "connect-configs-0")
     done = run(tmp_path)
-    assert done.stderr.decode().count("topic of the Connect cluster of") == 2
+    assert done.stderr.decode().count("topic was found for the Connect cluster") == 2
     assert b"no state" in done.stdout
 
 

@@ -163,4 +163,4 @@ def test_two_records_at_one_offset_of_a_log_are_shown_with_a_note(tmp_path):
     replica(tmp_path, {0: data(0, 3, leader_epoch=3) + data(0, 3, leader_epoch=4)})
     got = kdump("get", "orders-0@1", "--in", str(tmp_path))
     assert (got.returncode, got.stdout.count(b"leaderEpoch ")) == (0, 2)
-    assert b"2 batches hold offset 1, of leader epochs 3, 4: the batch of the highest epoch is valid" in got.stderr
+    assert b"2 batches hold offset 1 (leader epochs 3, 4): the batch with the highest epoch counts" in got.stderr

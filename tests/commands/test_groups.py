@@ -124,8 +124,8 @@ def test_absent_partitions_of_the_groups_are_said(tmp_path):
     write(log_dir(tmp_path), data(0, 0), topic="__consumer_offsets", partition=4)
     done = kdump("groups", tmp_path, "--group", "app", "-o", "jsonl")
     assert done.returncode == 0
-    said = b"3 of at least 5 partitions of __consumer_offsets are in these paths: the groups in the others are unknown"
-    assert said + b" (absent: 2, 3)\n" in done.stderr
+    said = b"3 of at least 5 partitions of __consumer_offsets are in these paths (absent: 2, 3). Groups of the absent"
+    assert said in done.stderr
     assert kdump("groups", tmp_path, "-o", "reset-csv").returncode == 1
 
 
@@ -138,9 +138,7 @@ def test_a_group_whose_partition_is_absent_cannot_be_read(tmp_path):
     done = kdump("groups", tmp_path, "--group", "app", "--group", "billing")
     assert done.returncode == 1
     assert b"2 of 5 partitions of __consumer_offsets are in these paths" in done.stderr
-    assert (
-        b"__consumer_offsets-4: group 'billing' belongs to this partition, which is not in these paths" in done.stderr
-    )
+    assert b"__consumer_offsets-4: the partition of group 'billing' is not in these paths" in done.stderr
 
 
 def test_a_group_that_is_not_there_is_said(tmp_path):

@@ -196,7 +196,7 @@ def test_a_quorum_that_would_never_elect_is_refused(tmp_path):
     dirs = metadata_dirs(tmp_path)
     out = tmp_path / "out"
     for voters, reason in (
-        ("2@c2:9093", b"no meta.properties of node 2"),
+        ("2@c2:9093", b"the directory id of node 2 is unknown"),
         ("1@c1:9093:BBBBBBBBBBBBBBBBBBBBBA", b"has directory.id=AAAAAAAAAAAAAAAAAAAAZA"),
         ("1@c1:9093,1@c2:9093", b"id 1 is given twice"),
         ("c1:9093", b"is not of the form ID@HOST:PORT"),

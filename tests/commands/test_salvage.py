@@ -206,7 +206,7 @@ def test_a_slice_says_which_offsets_it_holds_beyond_those_asked_for(tmp_path):
     records = [forge.record(b"k", b"v", offset=number) for number in range(5)]
     place = copy(tmp_path / "in", (0, forge.batch(records) + forge.batch(records, base_offset=5)))
     said = kdump("slice", place, "--offset", "2..7", "--out", tmp_path / "all.log").stderr.decode()
-    assert "2 batches, offsets 0 to 9: a broker expects the file name" in said
+    assert "wrote 2 batches, offsets 0 to 9. To give the file to a broker, name it" in said
     assert "the first batch has offsets 0 to 4: it starts before offset 2" in said
     assert "the last batch has offsets 5 to 9: it ends after offset 7" in said
     said = kdump("slice", place, "--offset", "5..9", "--out", tmp_path / "one.log").stderr.decode()
@@ -379,7 +379,7 @@ def test_what_delete_records_removed_is_distinguished_from_what_is_lost(tmp_path
     ]  # fmt: skip
     said = done.stderr.decode()
     assert "orders-0: 2 batches are below the log start offset 4 (DeleteRecords or retention)\n" in said
-    assert "No checkpoint is written except log-start-offset-checkpoint, which hides" in said.splitlines()[-1]
+    assert "No checkpoint was written except log-start-offset-checkpoint, which hides" in said.splitlines()[-1]
     written = (tmp_path / "out" / "logs" / "log-start-offset-checkpoint").read_text()
     assert written == "0\n1\norders 0 4\n"
 
@@ -441,7 +441,7 @@ def test_without_anything_below_the_log_start_nothing_may_be_back(tmp_path):
         None,
         False,
     )
-    assert done.stderr.decode().splitlines()[-1].endswith("and name the copy in log.dirs. No checkpoint is written")
+    assert done.stderr.decode().splitlines()[-1].endswith("and name the copy in log.dirs. No checkpoint was written")
 
 
 def test_salvage_does_not_call_gaps_nothing(tmp_path):

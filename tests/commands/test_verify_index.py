@@ -194,7 +194,7 @@ def test_a_damaged_log_gets_no_indexes(partition, tmp_path):
     done = kdump("rebuild-index", log, "--out", tmp_path / "new")
     assert done.returncode == 3
     assert b"the checksum is wrong" in done.stderr
-    assert b"no index was written for this segment" in done.stderr
+    assert b"No index was written for this segment" in done.stderr
     assert not (tmp_path / "new").exists()
     log.write_bytes(content[:300])
     assert kdump("rebuild-index", log, "--out", tmp_path / "new").returncode == 3
@@ -227,7 +227,7 @@ def test_damage_ends_the_indexes_of_its_folder_alone(partition, tmp_path):
     log.write_bytes(log.read_bytes()[:-10])
     done = kdump("rebuild-index", tmp_path / "log dir", "--out", tmp_path / "new")
     assert done.returncode == 3
-    assert b"no index was written for this segment and 1 later segment of its folder" in done.stderr
+    assert b"No index was written for this segment and 1 later segment of its folder" in done.stderr
     assert {file.name[:20] for file in (tmp_path / "new" / "broken-0").iterdir()} == {f"{0:020}"}
     assert {file.name[:20] for file in (tmp_path / "new" / "sound-0").iterdir()} == {f"{n:020}" for n in (0, 89, 180)}
 
@@ -242,7 +242,7 @@ def test_damage_before_the_named_segments_is_reported_for_its_own_segment(partit
     (error,) = done.stderr.decode().splitlines()
     position = int(error.partition(f"{logs[0]}: byte ")[2].partition(":")[0])
     assert 0 < position < size
-    assert "no index was written for this segment and 2 later segments of its folder" in error
+    assert "No index was written for this segment and 2 later segments of its folder" in error
     assert not (tmp_path / "new").exists()
 
 
