@@ -28,7 +28,7 @@ QUESTIONS: dict[str, str] = {
     "diff": "kdump.answers.replica_diff",
     "explain": "kdump.answers.explain.explanation",
 }
-"""Question -> ``module`` or ``module:CONSTANT`` (by default QUESTION). Lists of questions have this order."""
+"""Question -> its module, with the constant that declares it unless this is QUESTION. Lists have this order."""
 
 TABLES: dict[str, tuple[str, ...]] = {
     "offsets": ("offsets",),
@@ -45,7 +45,7 @@ TABLES: dict[str, tuple[str, ...]] = {
     "diff": ("differences",),
     "explain": (),
 }
-"""Question -> its tables in SQL. A copy of the declarations, so that a query imports only the questions it needs."""
+"""Question -> the names of its SQL tables. With this copy, a query imports only the questions that it needs."""
 
 
 def question_named(name: str) -> LogQuestion[Any]:

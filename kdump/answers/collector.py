@@ -1,8 +1,8 @@
 """The base class of collectors, which gather the facts for the answer to a question, and the JSON of answer lines.
 
-One pass over log dirs (:mod:`kdump.answers.log_dir_pass`) feeds batches to any number of collectors. Most collectors
-read only small files and the ends of segments themselves. Collectors can be pickled and merged, so several processes or
-Spark tasks give the same answer as one process.
+One pass over log dirs (:mod:`kdump.answers.log_dir_pass`) feeds batches to any number of collectors. Some
+collectors need no batches: they read small files and the ends of segments. Collectors can be pickled and merged, so
+several processes or Spark tasks give the same answer as one process.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ V = TypeVar("V")
 
 
 class Needs(IntEnum):
-    """The part of a partition that a collector needs: no segment, the batch headers, or the records too."""
+    """The data that a collector needs: small files only, the batch headers too, or the records too."""
 
     FILES = 0
     HEADERS = 1
@@ -40,7 +40,7 @@ class Needs(IntEnum):
 
 
 class Reading(NamedTuple):
-    """The result of ``begin`` if batches before offset ``since`` are not needed. The pass may add some of them."""
+    """The result of ``begin`` if only batches from offset ``since`` on are needed. The pass may add earlier batches."""
 
     needs: Needs
     since: int = 0
@@ -100,7 +100,7 @@ class Place(NamedTuple):
     def earliest(self, first: int, *, is_remote: bool | None = None) -> int:
         """Return the earliest offset of a log whose first local segment begins with offset ``first``.
 
-        It is the log start offset in the checkpoint. Only in a tiered topic this may be below ``first``
+        It is the log start offset in the checkpoint, else ``first``. It is below ``first`` only in a tiered topic
         (LogManager.checkpointLogStartOffsetsInDir). ``is_remote``: whether the topic is tiered; None if unknown.
         """
         if self.log_start is None:
@@ -111,9 +111,9 @@ class Place(NamedTuple):
 class Collector:
     """Gathers the facts that answer a question. Subclasses override the methods that they need.
 
-    For each partition the pass calls ``begin``, and at last ``end``. If ``begin`` returns more than ``Needs.FILES``,
-    the pass calls ``turn_to`` for each segment, and then, in file order, ``add`` for its valid batches and ``lose`` for
-    its damage. Collectors share one pass, so a collector may get more batches than it needs.
+    For each partition the pass calls ``begin`` first and ``end`` last. If ``begin`` returns more than ``Needs.FILES``,
+    the pass calls ``turn_to`` for each segment. Then it calls ``add`` for valid batches and ``lose`` for damaged
+    ranges, in file order. Collectors share one pass, so a collector may get more batches than it needs.
     """
 
     takes_control_runs: ClassVar[bool] = False

@@ -93,7 +93,7 @@ ConnectLine: TypeAlias = ConnectorLine | ConnectTaskLine | SourceOffsetLine
 
 
 def role_of(keys: Iterable[bytes | None]) -> Role | None:
-    """Return the role of a topic from the keys of some records; None if a key is not Connect's, or roles differ."""
+    """Return the role of a topic from the keys of some records, or None unless all keys are of one role."""
     roles = {_role(key) for key in keys}
     return roles.pop() if len(roles) == 1 else None
 
@@ -199,7 +199,7 @@ class ConnectCluster:
         return True
 
     def _commit(self, name: str, value: dict[str, Any] | None) -> bool:
-        """Apply the task configs since the last commit record if they are complete; return whether it is valid."""
+        """Apply the task configs since the last commit if they are complete; return whether ``value`` is valid."""
         count = (value or {}).get("tasks")
         if not isinstance(count, int):
             return False
@@ -243,7 +243,7 @@ class ConnectCluster:
         return self._connectors.setdefault(name, _Connector())
 
     def lines(self) -> Iterator[ConnectLine]:
-        """Yield connectors by name, each with its tasks and source offsets. A deleted one has no line, only offsets."""
+        """Yield connectors by name, each with its tasks and source offsets. A deleted connector has only offsets."""
         offsets: dict[str, list[SourceOffsetLine]] = {}
         for key in sorted(self._offsets):
             name, partition, offset, timestamp = self._offsets[key]
@@ -286,7 +286,7 @@ def _properties(value: dict[str, Any] | None) -> dict[str, str | None] | None:
 
 
 _NAMES: Final = re.compile(r".*(?:connect|config|status|offset|storage).*", re.IGNORECASE | re.DOTALL)
-"""Without options that name Connect's topics, kdump looks for them among topics with such names."""
+"""Pattern of the names of topics that may belong to Connect, if no option names Connect's topics."""
 _SAMPLE: Final = 32
 """The number of records that are read to determine the role of a topic from their keys."""
 
@@ -316,7 +316,7 @@ class ConnectTopics:
         self._lost = lost
         found = list(Finder(wanted, of_files).find(paths))
         self._unnamed: set[str | None] = set()
-        """Topics of folders whose name has no topic: the path replaces the name."""
+        """Path of each folder that is not named TOPIC-PARTITION. The path serves as the topic."""
         known = [one for one in found if one.topic is not None]
         unnamed = (one for one in found if one.topic is None and one.is_named and one.segments)
         for one in with_names(unnamed, report.note):
@@ -328,9 +328,9 @@ class ConnectTopics:
                 self._partitions.setdefault(partition.topic, []).append(partition)
 
     def clusters(self, named: ConnectNames) -> list[ConnectNames]:
-        """Return the topics of each cluster: the topics ``named``, else topics with keys like those of Connect.
+        """Return the topics of each cluster: those in ``named``, else the topics whose keys are Connect's.
 
-        A cluster gets the status and offsets topics whose names are most similar to that of its configs topic.
+        For each configs topic, these are the status and offsets topics with the most similar names.
         """
         roles: dict[Role, list[str]] = {"configs": [], "status": [], "offsets": []}
         for topic in sorted(self._partitions):
@@ -369,5 +369,5 @@ class ConnectTopics:
 
 
 def _nearest(topic: str, others: list[str]) -> str:
-    """Return the name in ``others`` that is most similar to ``topic``; empty without names."""
+    """Return the name in ``others`` that is most similar to ``topic``, or "" if ``others`` is empty."""
     return max(others, key=lambda other: SequenceMatcher(None, topic, other).ratio(), default="")

@@ -37,7 +37,7 @@ class TopicPartitions(NamedTuple):
 
 
 def topic_partitions(here: Iterable[int | None], count: int | None = None) -> TopicPartitions:
-    """Return the number of partitions of a topic, and those that are not in ``here`` (None in ``here`` is ignored).
+    """Return the number of partitions of a topic, and the partitions that ``here`` lacks. None in ``here`` is ignored.
 
     ``count`` is the known number. Without it, the highest partition in ``here`` is assumed to be the last one.
     """

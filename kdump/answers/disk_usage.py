@@ -1,4 +1,4 @@
-"""The question ``du``: the sizes of folders and files of log dirs. Of a log only both ends are read, for its offsets.
+"""The question ``du``: the sizes of folders and files of log dirs. Only the start and the end of a log are read.
 
 ``log_bytes`` is the size that a broker returns for DescribeLogDirs (``kafka-log-dirs.sh``): ``.log`` files without the
 zeros of a preallocated active segment. Source of the folder names: class UnifiedLog.
@@ -136,7 +136,7 @@ class _OtherFolder(NamedTuple):
 
 
 class DiskUsage(Collector):
-    """Gathers the sizes of all folders. ``by`` is the unit of a line; with topics there are no lines of other files."""
+    """Gathers the sizes of all folders, with a line for each ``by``. For topics, other files have no lines."""
 
     def __init__(self, by: By = "partition") -> None:
         self._by = by
@@ -347,7 +347,7 @@ class UsageOptions:
         "partition",
         "choice",
         "--by",
-        "What to sum up in a line; 'folder' is the same as 'partition'.",
+        "Print a line for each topic, partition or segment; 'folder' is the same as 'partition'.",
         choices=("topic", "partition", "folder", "segment"),
         shown=True,
     )

@@ -34,7 +34,7 @@ FIRST, BLOCK = 1 << 14, 1 << 18
 
 
 class LogCopy:
-    """A replica of a log, read forwards as bytes (``move``) or as records (``fill``). The position is that of a batch.
+    """A replica of a log, read forwards as bytes (``move``) or as records (``fill``). The position is a batch's start.
 
     ``report`` receives damaged ranges and progress. ``damaged`` is set at the first damaged range.
     """
@@ -82,7 +82,7 @@ class LogCopy:
         return self.source.read(self._position + ahead, size)
 
     def data_ahead(self, ahead: int) -> int:
-        """Return the distance to the first byte, ``ahead`` or more after the position, outside a file's holes."""
+        """Return the distance to the next byte that is not in a hole of the file. It is at least ``ahead``."""
         return next_data(self.source, self._position + ahead) - self._position
 
     def move(self, size: int) -> None:
@@ -104,7 +104,7 @@ class LogCopy:
         self._source, self._number, self._position = None, number, 0
 
     def continues(self, other: LogCopy, ahead: int) -> bool:
-        """Return whether this log's next segment begins with the batch ``ahead`` bytes after ``other``'s position."""
+        """Return whether this log's next segment begins with the batch that ``other`` has ``ahead`` bytes further."""
         following = self._segments[self._number + 1 : self._number + 2]
         if not following:
             return False

@@ -117,7 +117,7 @@ class LogDirPass:
             self._report.damage(f"{segment.name}: byte {batch.position}: {damage.reason}")
 
     def regions(self, segment: Segment, *, is_last: bool, since: int = 0, runs: RunKinds = DATA) -> Iterator[Region]:
-        """Yield the regions of a segment, and report damage. ``runs``: the kinds of batches that come in runs.
+        """Yield the regions of a segment, and report damage. ``runs``: the kinds of batches to yield as runs.
 
         The first region is at or before offset ``since``, as near as the index allows. :mod:`kdump.segments.log_end`
         decides whether a truncated batch at the end is damage. After an I/O error, the rest of the file is damaged.
@@ -147,7 +147,7 @@ class PassTap:
         self._next = 0
 
     def __call__(self, segment: Segment, regions: Iterator[Region]) -> Iterator[Region]:
-        """Feed each region of a segment and yield it. A segment that is repeated or out of order is only yielded."""
+        """Feed each region of a segment and yield it. A repeated or late segment is not fed."""
         number = next((number for number, one in enumerate(self._segments) if one.path == segment.path), None)
         if number is None or number < self._next:
             yield from regions
@@ -232,7 +232,7 @@ def feed(collectors: Collectors, partitions: Sequence[Partition], report: Report
 
 
 class Gathered(NamedTuple, Generic[M]):
-    """The result ``into`` of consecutive partitions, whose segments have ``size`` bytes.
+    """The result of some consecutive partitions in ``into``, and the ``size`` of their segments in bytes.
 
     ``calls`` has each call of the reporter, in order: the name of the field of :class:`Reporter`, and the argument.
     """
@@ -255,8 +255,8 @@ def gather_with(
 ) -> None:
     """Let workers call ``work`` for groups of partitions, and merge the results into ``into``, in order.
 
-    Each call gets a copy of the empty ``into``. Result and calls of ``report`` are those of one process, but progress
-    is reported once per task.
+    Each call gets a copy of the empty ``into``. ``report`` gets the same calls as from one process. Only progress is
+    reported less often: once per task.
     """
     for gathered in workers.results(
         partial(_gathered, copy.deepcopy(into), work), task_groups(partitions, workers.count), Gathered.merge

@@ -108,9 +108,9 @@ def newest(events: Iterable[LogEvent]) -> list[LogEvent]:
 
 
 MOST_RANGES: Final = 200
-"""Number of damaged ranges listed for one file. A file with more also gets the damaged bytes of each part."""
+"""Number of damaged ranges listed for one file. If a file has more, its damaged bytes are counted by part."""
 PARTS: Final = 100
-"""Number of equal parts of a file. Damaged bytes are counted for each part."""
+"""Number of equal parts of a file whose damaged bytes are counted."""
 
 
 @dataclass(frozen=True, slots=True)

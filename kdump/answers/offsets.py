@@ -99,7 +99,7 @@ def _by_segment(segments: Sequence[Segment], times: Sequence[int]) -> dict[str, 
 def _largest(segment: Segment) -> int | None:
     """Return the largest timestamp that a broker assumes for a closed segment; None without a ``.timeindex``.
 
-    Then its batches must be read, because a broker rebuilds the index from them.
+    The batches of a segment without a ``.timeindex`` must be read, because a broker rebuilds the index from them.
     """
     data = segment.sibling("timeindex")
     if data is None:
@@ -158,7 +158,7 @@ def facts_of(image: ClusterImage | None) -> OffsetsFacts:
 
 
 class Offsets(Collector):
-    """Gathers offsets, also of ``times`` (ms), from the newest replica: by leader epoch, then end offset."""
+    """Gathers offsets and looks up ``times`` (ms) in the newest replica: by epoch, then end offset."""
 
     def __init__(self, times: Sequence[int] = (), facts: OffsetsFacts | None = None) -> None:
         self._times = tuple(dict.fromkeys(times))
@@ -214,7 +214,7 @@ class _PartitionPass:
         self._largest_timestamp = NO_TIMESTAMP - 1
 
     def add(self, batches: Batches) -> int | None:
-        """Add batches and return None. If a run may have a time, return 0: its batches must be added one by one."""
+        """Add batches and return None. Return 0 for a run that may have a wanted time: add its batches one by one."""
         if batches.batch_count > 1 and self.times.may_find(batches):
             return 0
         self._producers.add(batches)

@@ -146,7 +146,7 @@ class ProducerReplay:
         self.leader_epoch = -1
         self.from_snapshot = False
         self.doubted: set[int] = set()
-        """The producers whose open transaction may have ended in unreadable bytes."""
+        """The producers with an open transaction whose end marker may be in unreadable bytes."""
         segments = place.partition.segments
         last_base = (segments[-1].base_offset or 0) if segments else 0
         limit = last_base if before is None else before

@@ -65,7 +65,7 @@ class SequenceBreak:
 
 @dataclass(slots=True)
 class _Expected:
-    """The expected next batch of a producer. ``missing``: all missing offsets of the log before its last batch."""
+    """The expected next batch of a producer. ``missing``: the number of missing offsets before its last batch."""
 
     epoch: int
     sequence: int | None
@@ -222,7 +222,7 @@ class Producers(Collector):
 
 
 def _note_missing_snapshot(place: Place) -> None:
-    """Report a missing producer snapshot: the broker may have fewer producers than the answer, or more."""
+    """Report a missing producer snapshot: the broker's producers may differ from those of the answer."""
     segments = place.partition.segments
     text = (
         "no valid producer snapshot: the broker may have removed some of these producers, as it does a day after "

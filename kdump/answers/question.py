@@ -89,7 +89,7 @@ def option(default: Any, kind: Kind, flag: str, doc: str, **words: Any) -> Any:
 class LineTable:
     """A table of SQL with the lines of one class.
 
-    The command prints these lines with the options ``words``; ``options`` has the same options as field -> value.
+    ``words``: the options with which the command prints these lines. ``options``: the same options as field -> value.
     ``omits``: fields that were added later, and that this table lacks because scripts rely on its columns.
     """
 
@@ -140,7 +140,7 @@ class LogQuestion(Generic[O]):
     once: type[AnswerLine] | None = None
     """A class of lines that only the first Spark task returns, because they are equal in all tasks."""
     prepare: Callable[[Any, Asking], None] | None = None
-    """Reads, before Spark tasks start, the facts that each of them needs."""
+    """Reads the facts that each Spark task needs, before the tasks start."""
     takes_remote: bool = False
     """Whether the segments of tiered topics in remote storage are read too."""
 

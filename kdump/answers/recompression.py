@@ -1,7 +1,7 @@
 """Computes the sizes of topics in other codecs, for ``kdump stats``: it compresses all batches, or a sample, in memory.
 
 The checksums of batches select the sample, so every run gives the same answer, with any number of processes. The ratio
-of the sample gives the estimate. The error is 1.96 standard errors, plus the bytes that unlike batches may add.
+of the sample gives the estimate. The error is 1.96 standard errors plus :attr:`Sample.unseen`.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class WhatIfAnswer:
 class Sample:
     """Sums over the batches of a partition, and over a sample of them. x: stored bytes, y: bytes in the new codec.
 
-    ``batches``, ``size`` and ``squares`` leave out batches of ``fixed``; ``taken`` and later fields are of the sample.
+    ``batches``, ``size`` and ``squares`` leave out ``fixed``. ``taken`` and the fields after it count only the sample.
     """
 
     batches: int = 0
@@ -125,10 +125,10 @@ class Sample:
 
     @property
     def unseen(self) -> float:
-        """The most bytes that batches unlike those of the sample may add to the estimate.
+        """The number of bytes to add to the estimate for batches of a kind that the sample lacks.
 
-        At 95% confidence at most 3 / n of the other batches are unlike the n batches of the sample (rule of three).
-        These are assumed to keep their size.
+        With n batches in the sample, at most 3 / n of the others are such batches at 95% confidence (rule of three).
+        It is assumed that no codec makes them smaller.
         """
         if self.taken == self.batches or not self.taken:
             return 0.0
@@ -155,7 +155,7 @@ class WhatIf:
             self._samples.setdefault((place.key[0], number), []).append(sample)
 
     def add(self, batches: Batches, taken: int) -> int:
-        """Add ``taken`` batches, or those before the first that cannot be decompressed; return their number.
+        """Add up to ``taken`` batches. Stop at a batch that cannot be decompressed. Return the number of added batches.
 
         Control batches and batches of magic 0 and 1 keep their size. Raises DamageError for a single damaged batch.
         """

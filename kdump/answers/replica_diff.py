@@ -238,7 +238,7 @@ def _because(verdict: Verdict, counts: _Counts, damaged: tuple[Side, ...], trunc
         return "every record is the same on both sides"
     missing = f"{many(counts.right, 'record')} missing only on the left, {counts.left} only on the right"
     if verdict == "different":
-        which = f"{' and '.join(damaged)} cannot be read in places"
+        which = f"unreadable bytes on the {' and the '.join(damaged)} side"
         if counts.same_epoch:
             which = which if damaged else "the files do not show which side is wrong"
             verb = "differs" if counts.same_epoch == 1 else "differ"
@@ -257,12 +257,12 @@ def _because(verdict: Verdict, counts: _Counts, damaged: tuple[Side, ...], trunc
         )
     if counts.truncate_to is None:
         return (
-            f"the two sides differ from offset {counts.first} on, and no leader epoch shows which side a broker keeps"
+            f"the two sides differ from offset {counts.first} on, and leader epochs do not show which side lost records"
         )
     stale, leader = (one, other) if counts.stale == "left" else (other, one)
     return (
-        f"the {counts.stale} side has the older history (leader epoch {stale.newest}, the other side {leader.newest}): "
-        f"as a follower of the other side, it truncates its log to offset {counts.truncate_to} and loses "
+        f"the newest leader epoch is {stale.newest} on the {counts.stale} side, {leader.newest} on the other: when the "
+        f"{counts.stale} side follows the other, it truncates its log to offset {counts.truncate_to} and loses "
         f"{many(counts.loses, 'record')}"
     )
 
@@ -287,7 +287,7 @@ Copies = dict[tuple[str, int], list[BrokerReplica]]
 
 
 def by_partition(brokers: Iterable[Iterable[BrokerReplica]]) -> Copies:
-    """Return (topic, partition) -> replicas. Of several folders of one broker only the first counts."""
+    """Return (topic, partition) -> replicas. If a broker has several folders, the first one counts."""
     copies: Copies = {}
     for replicas in brokers:
         own = {replica.place.key: replica for replica in reversed(list(replicas))}

@@ -34,7 +34,6 @@ class SchemaLine:
     metadata: dict[str, Any] | None
     rule_set: dict[str, Any] | None
     schema: str
-    """The text of the schema."""
     state: str
     """``current``, ``soft-deleted`` or ``hard-deleted``."""
     context: str

@@ -226,7 +226,7 @@ class PartitionSums:
 class Statistics(Collector):
     """Gathers statistics. With ``records`` they include sizes of keys and values, and the ``top`` largest of them.
 
-    Each folder has a line. The sums of topics leave out ``spares``: all replicas of a partition but one.
+    Each folder has a line. The sums of topics leave out ``spares``: the older replicas of each partition.
     """
 
     takes_control_runs = True
@@ -340,7 +340,7 @@ class Statistics(Collector):
 
 
 def _first_file(partition: Partition) -> tuple[Files, str] | None:
-    """Return the storage and path of a log's first file. It identifies a folder that was given as two logs."""
+    """Return the storage and path of a log's first file. They identify the folder."""
     return (partition.files, partition.segments[0].path) if partition.segments else None
 
 
@@ -441,7 +441,7 @@ class StatisticsOptions:
         (),
         "codecs",
         "--what-if",
-        "The size of the topics in other codecs: none, gzip, snappy, lz4, zstd; gzip:9, zstd:19 name a level.",
+        "Estimate the sizes in other codecs: none, gzip, snappy, lz4, zstd, or with a level such as zstd:19.",
         metavar="CODEC,...",
     )
 

@@ -159,7 +159,7 @@ class TransactionalIds(Collector):
 class KnownIds:
     """Transactional ids by producer id.
 
-    ``is_whole``: every partition of the topic is in the paths. ``condition``: a phrase on their number, if assumed.
+    ``is_whole``: every partition of the topic is in the paths. ``condition``: the assumption on their number, or "".
     """
 
     def __init__(
@@ -188,10 +188,10 @@ class KnownIds:
         return self._any.get(producer_id)
 
     def is_sure(self, producer_id: int) -> bool:
-        """Return whether the last state of a producer id, or that it has none, is certain.
+        """Return whether it is certain which state of a producer id is the last, or that there is none.
 
-        A truncated state is uncertain, and so are all states in a partition with an unreadable state. That a producer
-        id has no state is uncertain if any partition has an unreadable state.
+        A truncated state is uncertain, and so are all states in a partition with an unreadable state. The absence of a
+        state is uncertain if any partition has an unreadable state.
         """
         if producer_id in self._lost:
             return False

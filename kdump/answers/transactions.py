@@ -110,7 +110,7 @@ class PartitionTransaction:
     two_phase: bool = False
     """Whether the transaction has no timeout, because an external coordinator ends it (KIP-939)."""
     last_transactional_id: str | None = None
-    """The transactional id with this current, previous or next producer id, even if it does not list the partition."""
+    """The transactional id that has, had or will have the producer id. It may not list the partition."""
     held_back: int = 0
     """The number of offsets that read_committed consumers cannot read because of this transaction.
 
@@ -123,7 +123,7 @@ class PartitionTransaction:
 
 @dataclass(frozen=True)
 class ReplicaDifference:
-    """An open transaction that either only the replica in ``log_dir`` has, or only the reported replica."""
+    """An open transaction that the replica in ``log_dir`` has and the reported replica lacks, or the reverse."""
 
     kind: ClassVar[str] = "difference"
     topic: str
@@ -358,7 +358,7 @@ def _start_of(named: TransactionalId) -> int:
 
 
 def _differences(key: tuple[str, int], best: _Replica, other: _Replica) -> Iterator[ReplicaDifference]:
-    """Yield open transactions of only one replica, except those that may begin or end after the end of ``other``."""
+    """Yield transactions that are open in one replica only, unless ``other`` ends too early to show them."""
     ours = {(one, found.transaction.first_offset) for one, found in best.open.items()}
     theirs = {(one, found.transaction.first_offset) for one, found in other.open.items()}
     texts = [
@@ -431,9 +431,9 @@ Examples:
   kdump transactions /broker1 /broker2 -o jsonl | jq 'select(.abort)'
 
 Read_committed consumers and the log cleaner stop at the first offset of an open transaction. A transaction hangs if
-nothing will end it: at --at its last timestamp is older than --max-timeout, and in __transaction_state no
-transactional id with its producer id has the partition. The paths must have all partitions of __transaction_state
-(--topic does not leave it out), otherwise no transaction is reported as hanging.
+nothing will end it: its last timestamp is more than --max-timeout before --at, and in __transaction_state no
+transactional id with its producer id lists the partition. The paths must have all partitions of __transaction_state,
+otherwise no transaction is reported as hanging. --topic does not exclude this topic.
 
 \b
 state              open, hanging; with --all committed, aborted
@@ -449,10 +449,11 @@ heldBack           number of offsets that consumers do not receive
 startTimeMs        start time from the coordinator; null if unknown
 ageMs              time since startTimeMs, else since lastTimestampMs, the
                    timestamp of its last batch, which producers may set
-clock              the source of the start of ageMs: coordinator or records
+clock              coordinator: ageMs counts from startTimeMs; records:
+                   from lastTimestampMs
 why                the facts known about its end
 
-Lines of kind "coordinator" have the last state of every transactional id. Lines of kind "difference" have a replica
+Lines of kind "coordinator" have the last state of every transactional id. Lines of kind "difference" name replicas
 whose open transactions differ. The answer is from the replica with the newest leader epoch, then the longest log. A
 transaction that may have ended in unreadable bytes is open, and is not reported as hanging.
 

@@ -47,12 +47,12 @@ class MetadataRequest(NamedTuple):
 
 
 @click.command("metadata")
-@click.option("--offset", type=AtLeast(0), metavar="N", help="Use the records below this offset.")
+@click.option("--offset", type=AtLeast(0), metavar="N", help="Use only records below this offset.")
 @click.option(
     "--at",
     type=MOMENT,
     metavar="TIME",
-    help="Use the records up to this time: ISO 8601 (UTC), ms, or -2h.",
+    help="Use only records up to this time: ISO 8601 (UTC), ms, or -2h.",
 )
 @click.option("--topic", "topics", multiple=True, metavar="NAME", help="Only this topic, or a glob such as 'orders*'.")
 @click.option("--topics", "list_topics", is_flag=True, help="Show topics with partitions, leaders, ISR and configs.")

@@ -273,7 +273,7 @@ def _snappy_block(block: Bytes, position: int, limit: int) -> bytes:
     except DamageError:
         _broken(SNAPPY, "the size of a block cannot be read", position)
     if size > len(block) * _SNAPPY_GREATEST_RATIO:
-        _broken(SNAPPY, f"a block of {len(block)} bytes claims to hold {size}", position)
+        _broken(SNAPPY, f"a block of {len(block)} bytes claims to hold {size} bytes", position)
     if size > limit:
         _over(SNAPPY, limit)
     try:

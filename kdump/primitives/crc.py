@@ -1,4 +1,4 @@
-"""CRC-32C (magic 2, producer snapshots) and CRC-32 (magic 0 and 1), of bytes or from the checksums of two ranges."""
+"""CRC-32C (magic 2, producer snapshots) and CRC-32 (magic 0 and 1). Checksums of adjacent ranges can be combined."""
 
 from __future__ import annotations
 

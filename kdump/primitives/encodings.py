@@ -26,7 +26,7 @@ _INTEGER: Final = r"(?P<sign>[+-]?)(?=\d)0*+(?P<digits>\d{0,255})"
 
 
 class Text(NamedTuple):
-    """Bytes as text. ``encoding`` is how the text encodes them; None means utf8."""
+    """Bytes as text. ``encoding`` is the encoding of the bytes in ``text``, such as base64; None means utf8."""
 
     text: str
     encoding: str | None

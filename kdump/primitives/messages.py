@@ -29,7 +29,7 @@ _TOGETHER: Final = r"kdump [a-z-]+(?: (?:--?[a-z][\w-]*(?: [^-\s]\S*)?|[./~'\"]\
 """A command in a sentence, with its paths and options. It is not broken across lines."""
 _PORTED: Final = "hdfs|viewfs|https?"
 SCHEME: Final = rf"(?<![\w/.+-])(?:(?P<ported>{_PORTED})(?=:/)|(?!(?:{_PORTED}):)[a-z][a-z0-9+.-]+(?=:/))"
-"""The scheme of a URI. The group ``ported`` matches if ``NAME:DIGITS/`` after it is a host and its port."""
+"""The scheme of a URI. The group ``ported`` matches schemes of URIs with a host and a port, ``NAME:DIGITS/``."""
 _KEYS: Final = rf"({SCHEME}:/+)[^/\s@:]*:(?(ported)(?!\d+(?:/|\s|$)))[^\s@]{{0,300}}@(?:[^/\s@]*@)*"
 """A user and a password, or two keys, in the URI of a store. Messages leave them out."""
 _QUOTED_KEYS: Final = r"('[a-z][a-z0-9+.-]*:/+)[^'/@:]*:[^'@]*@"
@@ -51,7 +51,7 @@ _VTE: Final = 5000
 
 
 def message(level: Level, text: object, hint: str = "") -> None:
-    """Write a message to standard error, and the hint below it. If ``text`` ends with `` (hint)``, leave that out."""
+    """Write a message to standard error, and the hint below it. At the end of ``text``, `` (hint)`` is removed."""
     sys.stderr.write(_shown(level, _printable(str(text).removesuffix(f" ({hint})" if hint else ""))))
     if hint:
         sys.stderr.write(_shown("hint", _printable(hint)))

@@ -195,8 +195,8 @@ def failure(status: int) -> BaseException:
     if status == -signal.SIGKILL:
         return KdumpError("a worker process was killed; the system may lack memory (try fewer --jobs)")
     if status in (-signal.SIGTERM, -signal.SIGHUP):
-        return KdumpError(f"a worker process was ended by {signal.Signals(-status).name}")
-    return KdumpError(f"a worker process ended with {status}")
+        return KdumpError(f"a worker process was ended by {signal.Signals(-status).name}: run the command again")
+    return KdumpError(f"a worker process ended with exit status {status} (--jobs 1 starts no process)")
 
 
 def no_process(reason: OSError) -> KdumpError:
@@ -256,7 +256,7 @@ class Workers(Protocol):
 
 
 _AHEAD = 512
-"""Maximum number of tasks in the queue. The queue is a pipe with their numbers, which must not become full."""
+"""Maximum number of tasks in the queue. The queue is a pipe with the numbers of tasks, and must not be full."""
 _NUMBER = 8
 
 

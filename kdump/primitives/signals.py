@@ -150,7 +150,7 @@ def by_default() -> None:
 
 
 def end_with(parent: int, number: int = signal.SIGKILL) -> None:
-    """Let Linux send this process the signal ``number`` when its parent ends; end at once if it has ended already."""
+    """Let Linux send this process the signal ``number`` when its parent ends. If the parent has ended, exit at once."""
     from ctypes import CDLL
 
     if hasattr(CDLL(None), "prctl"):

@@ -88,7 +88,7 @@ def end() -> None:
 
 
 def last_words() -> None:
-    """Report to the supervisor, if there is one, that this process prints the reason for its end now, and then ends."""
+    """Report to the supervisor, if there is one, that this process now prints why it ends, and then ends."""
     _send("last")
 
 

@@ -108,8 +108,8 @@ def shell_path(path: str) -> str:
 def shell_word(text: str) -> str:
     """Return a text quoted for a shell.
 
-    A text with unprintable characters becomes a glob: ``*`` replaces them, and the wildcards of the text. The shell, or
-    else kdump, expands the glob to the file's name.
+    A text with unprintable characters becomes a glob: ``*`` replaces these characters and all wildcards. The shell or
+    kdump expands the glob to the file's name.
     """
     from shlex import quote
 

@@ -33,7 +33,7 @@ T = TypeVar("T", bound=tuple[Any, ...])
 
 
 class Layout(Generic[T]):
-    """The bytes of a NamedTuple: ``size``; by field name, positions in ``offsets``, (start, end) in ``spans``."""
+    """The layout of a NamedTuple in bytes. ``offsets``: field -> position. ``spans``: field -> (start, end)."""
 
     def __init__(self, fields: type[T]) -> None:
         codes = {name: _CODES[word.__forward_arg__] for name, word in fields.__annotations__.items()}

@@ -65,8 +65,8 @@ _TIMES: Final = {"base_timestamp", "max_timestamp"}
 def parts(batch: RecordBatch, offset: int | None = None) -> Iterator[FieldBytes]:
     """Yield the fields of a batch: its header, then the record at ``offset``, or all records.
 
-    Raises DamageError at a malformed record or message. Before that, the bytes from a malformed record of magic 2 on
-    are yielded as one field. So are records of any magic that cannot be decompressed.
+    A malformed record of magic 2 and all bytes after its start are yielded as one field. Records that cannot be
+    decompressed are one field too. Then, and at a malformed message, DamageError is raised.
     """
     if isinstance(batch, Batch):
         yield from _header(batch)
@@ -78,7 +78,7 @@ def parts(batch: RecordBatch, offset: int | None = None) -> Iterator[FieldBytes]
 
 
 def hidden(parts: Iterable[FieldBytes], hashed: Callable[[bytes], str] | None = None) -> Iterator[FieldBytes]:
-    """Yield fields without the bytes of payloads. ``hashed`` returns a hash to show instead; header keys then stay."""
+    """Yield fields without the bytes of payloads. With ``hashed`` its hashes are shown, and header keys stay."""
     for part in parts:
         if part.name not in PAYLOADS or (hashed is not None and part.name == "headerKey"):
             yield part

@@ -47,7 +47,8 @@ class Message(RecordBatch):
 
     As in Kafka, an entry is a batch and, if it is not compressed, also the only record of that batch. Fields are read
     on first use, because DumpLogSegments prints the fields before an invalid one. A field raises DamageError if the
-    message is too short. Inner messages of a magic 1 wrapper have its timestamp type, with LogAppendTime its timestamp.
+    message is too short. Inner messages have the timestamp type of a magic 1 wrapper. If it is LogAppendTime, they
+    have its timestamp too.
     """
 
     __slots__ = (
@@ -75,7 +76,7 @@ class Message(RecordBatch):
     ) -> None:
         """Read the message in ``data``, which begins after the log overhead. ``position`` is that of the log overhead.
 
-        ``newest`` is the newest magic (0 or 1) of the release to imitate: it reads an unknown magic as the newest.
+        ``newest`` is the newest magic (0 or 1) of the release to imitate. The release reads an unknown magic as this.
         """
         self.position = position
         self.size = LOG_OVERHEAD.size + len(data)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 BriefRecord: TypeAlias = tuple[int, int, bytes | None, bytes | None, int]
 """Offset, timestamp in ms, key, value, and size in bytes of a record."""
 _PROPERTIES: Final = {"records_count": "count"}
-"""Header field -> the property with its value, if that has another name."""
+"""Header field -> the property that has its value under another name."""
 
 
 class Batches:  # no ABC: isinstance(), called for each batch, would take five times as long
@@ -82,7 +82,7 @@ class Batches:  # no ABC: isinstance(), called for each batch, would take five t
     def column(self, name: str, row: int = 0, stop: int | None = None) -> Sequence[int]:
         """Return a column for the batches ``row`` to ``stop`` (exclusive), by default for all batches.
 
-        As in Kafka, fields that magic 0 and 1 do not have are -1. Raises DamageError for an invalid message of these.
+        As in Kafka, fields that magic 0 and 1 do not have are -1. Raises DamageError for an invalid message of them.
         """
 
     def field(self, name: str, row: int) -> int:
@@ -213,9 +213,9 @@ class RecordBatch(Batches):
     def records(self, limit: int | None = None) -> Iterator[Record]:
         """Yield the records in order.
 
-        Raises DamageError after the records before a malformed one, but for a compressed batch of magic 2 before the
-        first record. The error's position counts from the start of the batch, or of the decompressed records.
-        Raises LimitError for more than ``limit`` decompressed bytes (by default the batch's own limit).
+        A malformed record raises DamageError. The records before it are yielded first, except in a compressed batch
+        of magic 2. The error's position counts from the start of the batch, or of the decompressed records. Raises
+        LimitError for more than ``limit`` decompressed bytes (by default the batch's own limit).
         """
 
     @property

@@ -317,7 +317,7 @@ def test_a_record_that_a_newer_leader_does_not_have(tmp_path):
     assert (cut["offset"], cut["lastOffset"]) == (5, 7)
     assert "the record was lost when leader epoch 2 began" in cut["because"]
     assert (
-        "has a different record at this offset, and this replica truncates its log to offset 5 when it follows"
+        "has a different record at this offset. This replica truncates its log to offset 5 when it follows"
         in cut["because"]
     )
     assert [fact["path"].split("/")[-3] for fact in cut["evidence"]] == ["1", "2"]
@@ -458,7 +458,7 @@ def test_of_two_leaders_at_one_offset_the_later_epoch_counts_and_both_are_named(
         replica(tmp_path / str(number), {0: first + b"".join(one + other for one, other in pairs)})
         found = one(7, tmp_path / str(number))
         check(found, "visible", "log", True, True)
-        assert "a different record at this offset, which the leader of epoch 3 wrote" in found["because"]
+        assert "a different record of leader epoch 3 at this offset" in found["because"]
         assert [fact["says"].partition("(")[2] for fact in found["evidence"]] == [
             "leader epoch 4) holds the record",
             "leader epoch 3) holds a different record",

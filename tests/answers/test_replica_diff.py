@@ -219,7 +219,7 @@ def test_records_that_only_damage_hides_are_not_said_to_differ(tmp_path):
     (found,), _ = ask(tmp_path / "1", tmp_path / "2")
     check(found, verdict="different", onlyLeft=1, differ=0, damaged=["right"])
     missing = "0 records missing only on the left, 1 only on the right"
-    assert found["because"] == f"right cannot be read in places: {missing}"
+    assert found["because"] == f"unreadable bytes on the right side: {missing}"
 
 
 def test_progress_is_gone_before_the_answer_is_printed(tmp_path):

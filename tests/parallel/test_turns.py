@@ -184,7 +184,7 @@ def test_a_process_that_ends_is_reported_and_none_is_left(last, capfdbinary):
 
     children = Path(f"/proc/self/task/{os.getpid()}/children")
     before = children.read_text()
-    with pytest.raises(KdumpError, match="ended with 7"):
+    with pytest.raises(KdumpError, match="ended with exit status 7"):
         run(3, range(9), work, 0, lambda _: None)
     assert children.read_text() == before  # other tests may have left some
     assert capfdbinary.readouterr().out == b"".join(b"%d\n" % number for number in range(last))
@@ -198,7 +198,7 @@ def test_a_bug_in_a_process_is_shown_and_ends_all(last, capfdbinary):
             raise ValueError("a bug")
         time.sleep(1.5 * turns.EVERY)  # no result waits to be sent
 
-    with pytest.raises(KdumpError, match="ended with 1"):
+    with pytest.raises(KdumpError, match="ended with exit status 1"):
         run(3, range(9), work, 0, lambda _: None)
     assert b"ValueError: a bug" in capfdbinary.readouterr().err
 

@@ -98,7 +98,7 @@ def test_an_error_of_a_task_comes_after_the_results_before_it(raised):
     ("end", "words"),
     [
         (lambda: os.kill(os.getpid(), signal.SIGKILL), "a worker process was killed; the system may lack memory"),
-        (lambda: os._exit(7), "ended with 7"),
+        (lambda: os._exit(7), "ended with exit status 7"),
     ],
 )
 @pytest.mark.parametrize("last", [0, 4])
@@ -118,7 +118,7 @@ def test_a_bug_in_a_process_is_shown(capfd):
     def work(number):
         raise ValueError(f"a bug of {number}")
 
-    with pytest.raises(KdumpError, match="ended with 1"):
+    with pytest.raises(KdumpError, match="ended with exit status 1"):
         list(Processes(1).results(work, range(2)))
     assert "ValueError: a bug of 0" in capfd.readouterr().err
 
@@ -164,7 +164,7 @@ def test_a_result_that_cannot_be_sent_ends_its_process_alone(result, monkeypatch
 
     monkeypatch.setattr(pickle, "dumps", scarce)
     before, parent = children(), os.getpid()
-    with pytest.raises((KdumpError, MemoryError), match=r"ended with 1|no room"):
+    with pytest.raises((KdumpError, MemoryError), match=r"ended with exit status 1|no room"):
         list(Processes(2).results(lambda number: result if number == 3 else number, range(5)))
     assert os.getpid() == parent
     assert children() == before

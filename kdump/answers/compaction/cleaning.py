@@ -110,7 +110,8 @@ class CleanerWalk:
     """Reads the batches that the log cleaner would read. ``report`` receives a text for each unreadable range.
 
     Batches with a wrong CRC are yielded too: neither Cleaner nor MemoryRecords.filterTo verifies the CRC, and a
-    cleaning writes their records with a valid CRC. ``spoiled`` receives a text for each of them, and for a damaged end.
+    cleaning writes their records with a valid CRC. ``spoiled`` receives a text for each such batch, and for damage at
+    the log end.
     """
 
     def __init__(
@@ -134,7 +135,7 @@ class CleanerWalk:
                     yield self._of_batch(segment, region)
 
     def _of_damage(self, segment: Segment, source: Source, damage: Damage) -> Iterator[CleanerBatch]:
-        """Yield the batches at the start of a damaged range that have no fault but a wrong CRC; report the rest."""
+        """Yield the batches at the start of a damaged range while only their CRC is wrong. Report the rest."""
         end = damage.position
         for batch in wrong_crc(source, damage) if damage.kind == "crc" else ():
             try:
@@ -216,7 +217,7 @@ class CleanerBatch:
             yield from self._read_each(batch, keys)
 
     def _begins(self, batch: Batch, keys: compiled.FactBuffer) -> bool:
-        """Pass a batch to the compiled reader, which verifies large ones first. Return False if Python must read it."""
+        """Pass a batch to the compiled reader. A large batch is verified first. Return False if Python must read it."""
         try:
             data, start = batch.payload()
         except DamageError:  # _read_each reports the damage
@@ -290,12 +291,12 @@ def largest_keys(name: str, log: Callable[[], Log], most: int, max_keys: int) ->
         part = part._replace(number=part.number + 1)
     keys = dict(_keys_at(log(), {(-batch, -record) for _, batch, record, _ in found}))
     if len(keys) < len(found):
-        raise UnreadableError(name, "the log changes while kdump reads it")
+        raise UnreadableError(name, "the log changes while kdump reads it", "stop the broker, or read a copy")
     return [(keys[-batch, -record], records, size) for size, batch, record, records in found]
 
 
 def _measure(sizes: AnyKeySizes, log: Log, max_keys: int) -> bool:
-    """Add up the sizes of one part of the keys; return False if there are more than ``max_keys``."""
+    """Add up the sizes of one part of the keys. Return False if the part has more than ``max_keys`` keys."""
     for _, data in log:
         for _ in () if data.first.is_control else data.read_into(sizes):
             sizes.measure()
@@ -305,7 +306,7 @@ def _measure(sizes: AnyKeySizes, log: Log, max_keys: int) -> bool:
 
 
 def _keys_at(log: Log, places: set[KeyPlace]) -> Iterator[tuple[KeyPlace, bytes]]:
-    """Yield each place and its key. A place is the index of a data batch, and the index of a record in this batch."""
+    """Yield each place and its key. A place is two indexes: that of a data batch, and that of a record in the batch."""
     wanted = sorted(places, reverse=True)
     done = 0
     for _, data in log:
@@ -437,7 +438,7 @@ class Cleaning:
         return max(1, -(-most // in_memory))
 
     def _new_map(self, part: KeyPart) -> AnyOffsetMap:
-        """Return an empty map for a part of the keys. Its capacity is the cleaner's if the part has all keys."""
+        """Return an empty map for a part of the keys. Its capacity is the cleaner's if it is the only part."""
         most = min(self._limits.map_entries, sys.maxsize) if part.of == 1 else sys.maxsize
         return offset_map(self._since, most, min(self._limits), part)
 
@@ -489,7 +490,7 @@ class Cleaning:
     def _dirty_facts(self, newest: AnyOffsetMap) -> Iterator[None]:
         """Put the facts of the dirty part into ``newest`` in chunks, and yield None after each chunk.
 
-        As in Kafka's Cleaner, ``latest`` also covers markers, aborted data, and the offsets up to the next segment.
+        As in Kafka's Cleaner, ``newest.latest`` also covers markers, aborted data, and offsets up to the next segment.
         """
         walk = CleanerWalk(CleanedTransactions(self._aborted_dirty), discard)
         for segment, end in self._dirty:
@@ -503,7 +504,7 @@ class Cleaning:
             newest.latest = end - 1
 
     def _judge(self, done: Cleaned, newest: AnyOffsetMap, part: KeyPart) -> None:
-        """Add to ``done`` the outcomes of records with the keys of ``part``, and in the first part of those without."""
+        """Add to ``done`` the outcomes of records with keys of ``part``. Part 0 also has the records without a key."""
 
         def report(text: str) -> None:
             done.damage = done.damage or text
@@ -524,7 +525,7 @@ class Cleaning:
                 done.add(newest.judge(discards=data.discards, keeps=keeps, listed=self._listed))
 
     def _judge_marker(self, done: Cleaned, marker: RecordBatch, *, goes: bool) -> None:
-        """Add the records of a marker to ``done``, as removed if ``goes``. CleanerWalk reports unreadable markers."""
+        """Add the records of a marker to ``done``. ``goes``: they are removed. CleanerWalk reports bad markers."""
         try:
             offsets = [record.offset for record in marker.records()]
         except DamageError:
@@ -537,7 +538,7 @@ class Cleaning:
     def _cleaned(
         self, end: int, report: Callable[[str], None] = discard, spoiled: Callable[[str], None] = discard
     ) -> Iterator[tuple[Segment, CleanerBatch]]:
-        """Yield the batches of the segments that a cleaning up to offset ``end`` rewrites."""
+        """Yield the batches of the segments that a cleaning up to offset ``end`` rewrites. See CleanerWalk."""
         walk = CleanerWalk(CleanedTransactions(self._aborted), report, spoiled)
         for segment in self._segments:
             if (segment.base_offset or 0) >= end:

@@ -37,7 +37,7 @@ Holder: TypeAlias = Literal["activeSegment", "openTransaction", "highWatermark",
 
 @dataclass(frozen=True, slots=True)
 class HeldBack:
-    """A reason why the cleaner stops at ``from_offset``; ``bytes``: from there to the next reason, or the log end."""
+    """A reason why the cleaner stops at ``from_offset``, and the bytes from there to the next reason or the log end."""
 
     by: Holder
     why: str
@@ -101,7 +101,7 @@ def _holding(segments: Sequence[AgedSegment], offset: int) -> int:
 
 
 def _held_back(segments: Sequence[AgedSegment], limits: Sequence[_Limit]) -> Iterator[HeldBack]:
-    """Yield the first limit in each segment, with the bytes of the segments up to the next segment with a limit."""
+    """Yield the first limit of each segment that has one. Its bytes end before the next segment that has one."""
     bounds: dict[int, _Limit] = {}
     for limit in limits:
         bounds.setdefault(_holding(segments, limit.offset), limit)
@@ -337,17 +337,18 @@ Examples:
   kdump compaction /var/kafka --topic __consumer_offsets --top 20
   kdump compaction /var/kafka --topic prices --records -o jsonl
 
-A log is due if its dirty part is larger than min.cleanable.dirty.ratio, or older than max.compaction.lag.ms. The
-dirty part begins at the cleaner's checkpoint. It consists of whole segments, and ends before the active segment, the
-last stable offset (an open transaction, the high watermark) and segments younger than min.compaction.lag.ms. The
-cleaner cannot reach the bytes after the dirty part (uncleanableBytes). heldBack counts these bytes by reason.
+A log is due if the share of its dirty part is above min.cleanable.dirty.ratio, or if the part is older than
+max.compaction.lag.ms. The dirty part begins at the cleaner's checkpoint, and consists of whole segments. It ends before
+the active segment, before the last stable offset (an open transaction or the high watermark), and before a segment
+younger than min.compaction.lag.ms. The cleaner cannot reach the bytes after the dirty part (uncleanableBytes).
+heldBack counts these bytes by reason.
 
 A cleaning removes superseded records (the key has a newer record), tombstones whose delete horizon has passed, data of
-aborted transactions, markers without data whose horizon has passed, and records without a key. The
-first cleaning of a tombstone sets its delete horizon, and a later cleaning removes the tombstone. Configs come from
-the same places as in kdump retention.
+aborted transactions, markers whose data is gone and whose horizon has passed, and records without a key. The first
+cleaning of a tombstone sets its delete horizon, and a later cleaning removes the tombstone. Configs come from the same
+places as in kdump retention.
 Without __cluster_metadata in the paths, name compacted topics: --config 'prices:cleanup.policy=compact'. Only the
-broker's memory records that a partition is uncleanable. kdump reports damage that would make it uncleanable.
+broker's memory records that a partition is uncleanable. Damage that would make a partition uncleanable is reported.
 {EXIT_STATUS}"""
 
 
@@ -360,7 +361,7 @@ class CompactionOptions:
         MAP_ENTRIES,
         "count",
         "--map-entries",
-        "Keys that fit into the cleaner's map: log.cleaner.dedupe.buffer.size / threads / 24 * 0.9.",
+        "Number of keys that fit into the cleaner's map: log.cleaner.dedupe.buffer.size / threads / 24 * 0.9.",
         metavar="N",
         shown=True,
     )
@@ -368,8 +369,8 @@ class CompactionOptions:
         MAP_ENTRIES,
         "count",
         "--max-keys",
-        "Keys held in memory. A log with more keys is read several times. 50 million keys take up to 2.8 GiB (8 GiB"
-        " without the compiled kernel).",
+        "Number of keys that kdump keeps in memory. A log with more keys is read several times. 50 million keys take "
+        "up to 2.8 GiB (8 GiB without the compiled kernel).",
         metavar="N",
         shown=True,
     )

@@ -63,7 +63,7 @@ def key_sizes(keys: int, part: KeyPart) -> AnyKeySizes:
 class KeyFacts:
     """A list of facts of records: offset, size in bytes, digest of the key, and whether the record has a value.
 
-    At the end of each batch is one more fact, with only the last offset of the batch.
+    After the facts of a batch comes one more fact. It has only the last offset of the batch.
     """
 
     def __init__(self, part: KeyPart) -> None:
@@ -104,7 +104,7 @@ class OffsetMap(KeyFacts):
         return len(self._newest)
 
     def put(self, begin: int, end: int) -> int:
-        """Add the facts ``begin`` to ``end`` - 1; return the index of the first one that does not fit, else ``end``."""
+        """Add the facts ``begin`` to ``end`` - 1. Return the index of the first fact that does not fit, or ``end``."""
         for at in range(begin, min(end, len(self._facts))):
             offset, *fact = self._facts[at]
             digest = fact[1] if fact else None
@@ -144,7 +144,7 @@ class OffsetMap(KeyFacts):
         return records, tombstones, gone, size, removed
 
     def _why(self, offset: int, digest: bytes | None, *, keeps: bool) -> int:
-        """Return the outcome of a record as an index in REASONS. ``keeps``: it stays if it is the newest of its key."""
+        """Return the outcome of a record as an index in REASONS. ``keeps``: the newest record of a key stays."""
         if digest is None:
             return _KEYLESS
         newest = self._newest.get(digest)

@@ -47,7 +47,7 @@ class TopicHistory:
         past: Callable[[], Iterable[Event]],
         listed: Callable[[], RemoteSegments] = RemoteSegments,
     ) -> None:
-        """``past`` returns the events of the metadata log, ``listed`` the remote segments; called at first use."""
+        """``past`` returns the events of a metadata log, ``listed`` the remote segments; both only if needed."""
         self.image = image
         self._past = past
         self._listed = listed
@@ -100,7 +100,7 @@ class OtherCopy(NamedTuple):
 
 
 class ListedFolders(NamedTuple):
-    """Partitions with a folder in the given paths: all of them (``names``), and those with an unreadable folder."""
+    """The partitions that have a folder in the paths (``names``), and those with an unreadable folder (``unread``)."""
 
     names: Collection[Name] = ()
     unread: Collection[Name] = ()
@@ -138,7 +138,7 @@ class PartitionEvidence:
         return () if self.place is None else tuple(one for one in self.place.partition.segments if _state(one))
 
     def fetches(self, seen: Sighting, offset: int) -> bool:
-        """Return whether a fetch of ``offset`` finds the batch of its record ``seen``. Raises UnreadableError."""
+        """Return whether a fetch of ``offset`` finds the batch with the record ``seen``. Raises UnreadableError."""
         segment = next((one for one in self.segments if one.name == seen.batch.path), None)
         if segment is None:
             return True
@@ -173,7 +173,7 @@ class PartitionEvidence:
 
     @cached_property
     def known_end(self) -> int:
-        """The largest log end offset of any copy of the partition, or a higher high watermark or base offset."""
+        """The largest of: log end offsets of all copies, high watermark, base offsets of segments outside the paths."""
         copies = [other.place.partition for other in self.others] + [one.partition for one in self.leftovers]
         mark = 0 if self.place is None else self.place.high_watermark or 0
         unnamed = () if self.place is None else self.place.partition.unnamed
@@ -192,7 +192,7 @@ class PartitionEvidence:
 
     @property
     def doubted(self) -> set[int]:
-        """The ids of producers whose open transaction may have ended in unreadable bytes."""
+        """The ids of producers with an open transaction whose end marker may be in unreadable bytes."""
         return set() if self._producers is None else self._producers.doubted
 
     @property
@@ -207,7 +207,7 @@ class PartitionEvidence:
 
     @property
     def log_start(self) -> int:
-        """The log start offset: from the checkpoint, else the first offset of the remote segments, else of the log."""
+        """The log start offset: from the checkpoint, else the first offset in remote storage, else in local files."""
         start = None if self.place is None else self.place.log_start
         if start is None:
             return (
@@ -263,7 +263,7 @@ class PartitionEvidence:
 
     @cached_property
     def cut_by(self) -> tuple[int, OtherCopy, Lineage] | None:
-        """The offset to which this replica truncates its log if the copy with the newest epoch leads, and that copy."""
+        """The truncation of this log if the copy with the newest epoch leads: offset, copy, its epochs; or None."""
         newest = max(self.other_logs, key=lambda one: -1 if one[2].newest is None else one[2].newest, default=None)
         cut = None if newest is None or self.lineage is None else self.lineage.truncation(newest[2])
         return None if cut is None or newest is None else (cut, newest[0], newest[2])
@@ -326,7 +326,7 @@ class Block:
 
     @cached_property
     def newest(self) -> dict[bytes, int]:
-        """Key -> its newest offset in the log, for each key that a record in only deleted segments has."""
+        """Key -> its newest offset in the log. The keys are those of records that only deleted segments have."""
         records = self.deleted.records.items()
         keys = frozenset(one.key for offset, one in records if offset not in self.log.records and one.key is not None)
         return newest_of_keys(self.partition.segments, self.offsets[0], keys) if keys else {}

@@ -1,6 +1,6 @@
 """The question ``explain``: whether consumers receive the records at given offsets, and why (:func:`explain_all`).
 
-:mod:`.evidence` reads the files; :mod:`.reasons` finds the reason. Offsets in a row with the same reason are one line.
+:mod:`.evidence` reads files; :mod:`.reasons` finds the reason. Consecutive offsets with the same reason are one line.
 """
 
 from __future__ import annotations

@@ -103,8 +103,8 @@ def topic_deleted(question: Question) -> Cause | None:
         return Cause(
             "topic-deleted",
             "log" if question.seen is not None else question.bytes_left()[0],
-            "the metadata log has no topic with this folder's id: the topic was deleted, and a broker deletes "
-            "the folder",
+            "the metadata log has no topic with this folder's id: the topic was deleted. A broker deletes the folder, "
+            "or renames it to -stray when it starts",
             facts=(
                 Fact(_folder(question), None, "the metadata log has no topic with the folder's topic id"),
                 *_removals(question),
@@ -136,7 +136,7 @@ def _no_folder(partition: PartitionEvidence, known: str) -> str:
 
 
 def damaged(question: Question) -> Cause | None:
-    """The bytes of the offset cannot be read."""
+    """The offset is in a damaged range, or in an unreadable file."""
     partition = question.block.partition
     lost = question.block.log.lost_at(question.offset)
     mark = None if partition.place is None else partition.place.high_watermark
@@ -153,7 +153,7 @@ def damaged(question: Question) -> Cause | None:
     because = f"the log is damaged at this offset: {lost.reason}"
     consumers: bool | None = False
     if where == "replica":
-        because, consumers = f"{because}; another broker has the record, and serves it as the leader", None
+        because, consumers = f"{because}; another broker has the record: consumers get it if this broker leads", None
     return Cause(
         "damaged",
         where if facts else "log",
@@ -179,9 +179,9 @@ def past_end(question: Question) -> Cause | None:
         cut = epochs.truncation(partition.lineage)
         if cut is not None and question.offset >= cut:
             because = (
-                f"the record was lost when leader epoch {partition.lineage.newest} began: {other.name} still has the "
-                f"record (leader epoch {sighting.batch.epoch}), but truncates its log to offset {cut} when it follows "
-                "the leader"
+                f"the record was lost when leader epoch {partition.lineage.newest} began. {other.name} still has the "
+                f"record (leader epoch {sighting.batch.epoch}) until it follows the leader and truncates its log to "
+                f"offset {cut}"
             )
             return Cause("truncated", "replica", because, facts=(end, holds))
         because = f"this copy of the log ends at offset {partition.end}; {other.name} has the record"
@@ -202,7 +202,7 @@ def past_end(question: Question) -> Cause | None:
 
 
 def replaced(question: Question) -> Cause | None:
-    """The leader has a newer epoch and lacks the record: this replica will truncate the record."""
+    """The leader has a newer epoch and lacks the record: this replica will truncate its log before the record."""
     partition, seen = question.block.partition, question.seen
     if seen is None or partition.cut_by is None or question.offset < max(partition.cut_by[0], partition.log_start):
         return None
@@ -221,8 +221,8 @@ def replaced(question: Question) -> Cause | None:
             f"the batch of {_range(covering)} of another broker ({leader.name})",
         )
     because = (
-        f"the record was lost when leader epoch {epochs.newest} began: the leader {leader.name} has "
-        f"{'a different record' if covering is not None else 'no record'} at this offset, and this "
+        f"the record was lost when leader epoch {epochs.newest} began. The leader {leader.name} has "
+        f"{'a different record' if covering is not None else 'no record'} at this offset. This "
         f"replica truncates its log to offset {cut} when it follows the leader"
     )
     return Cause("truncated", "log", because, facts=(_holds(seen), fact))
@@ -269,7 +269,7 @@ def not_named(question: Question) -> Cause | None:
 
 
 def below_log_start(question: Question) -> Cause | None:
-    """The log or its local part starts after the offset, by DeleteRecords, retention or a copy to remote storage."""
+    """The log starts after the offset because of DeleteRecords or retention, or only its local part does."""
     partition = question.block.partition
     place = partition.place
     if place is None or (question.offset >= partition.first_local and question.offset >= partition.log_start):
@@ -354,7 +354,7 @@ def _deletions(question: Question) -> list[Reason]:
 
 
 def _is_old(question: Question, span: int) -> bool:
-    """Return whether the ``.deleted`` file with the offset is older than ``span`` ms, or there is no such file."""
+    """Return whether the ``.deleted`` file with the offset is older than ``span`` ms. True without such a file."""
     partition = question.block.partition
     segments = [one for one in partition.deleted if (one.base_offset or 0) <= question.offset]
     if not segments or question.offset not in question.block.deleted.records:
@@ -366,8 +366,8 @@ def _is_old(question: Question, span: int) -> bool:
 def after_damage(question: Question) -> Cause | None:
     """A fetch of the offset does not find the record, because damaged bytes come before its batch.
 
-    A broker reads from an index entry on, without verifying CRCs, to the first batch that ends at or after the offset
-    (LogSegment.translateOffset).
+    A broker starts at an index entry, and reads up to the first batch that ends at or after the offset. It does not
+    verify CRCs (LogSegment.translateOffset).
     """
     seen = question.seen
     damage = None if seen is None else question.block.log.damage_before(seen.batch)
@@ -460,7 +460,7 @@ REMOVED_MARKER: Final = "the log cleaner removed the record, a transaction marke
 
 
 def cleaned(question: Question) -> Cause | None:
-    """The log cleaner removed the record, or its bytes were lost. A leader leaves no gaps in offsets."""
+    """The offset is in a gap: the log cleaner removed the record, or its bytes were lost."""
     batch = question.block.log.covering(question.offset)
     where, facts = question.bytes_left()
     if batch is not None:
@@ -593,8 +593,8 @@ def _with_older(question: Question, found: Cause) -> Cause:
         return found
     epochs = " and ".join(sorted({str(one.batch.epoch) for one in older}))
     because = (
-        f"{found.because}; the log also holds a different record at this offset, which the leader of epoch {epochs} "
-        "wrote: two leaders wrote this log at once, or a follower did not truncate it"
+        f"{found.because}; the log also holds a different record of leader epoch {epochs} at this offset: "
+        "two leaders wrote this log at once, or a follower did not truncate its log"
     )
     return found._replace(
         because=because, facts=(*found.facts, *(_holds(one, what="a different record") for one in older))

@@ -74,9 +74,9 @@ class Sightings:
     lost: list[LostRange] = field(default_factory=list)
     waiting: dict[int, list[int]] = field(default_factory=dict)
     damaged: list[tuple[str, int, str]] = field(default_factory=list)
-    """Every damaged range, even at other offsets: file, first byte, reason."""
+    """Every damaged range that was read, also outside the requested offsets: file, first byte, reason."""
     older: dict[int, list[Sighting]] = field(default_factory=dict)
-    """Offset -> records that a newer leader epoch or an earlier record at this offset replaces (:meth:`add`)."""
+    """Offset -> further records at this offset, which do not count (:meth:`add`)."""
     _sorted: list[Span] = field(default_factory=list)
 
     def covering(self, offset: int) -> Span | None:
@@ -288,7 +288,7 @@ def _torn_until(segment: Segment, region: Damage | Trailing, start: int) -> int 
 
 
 def find_ends(seen: Sightings, segments: Sequence[Segment]) -> None:
-    """Look for markers missing in ``seen``, in other ``segments``: the cleaner keeps markers longer than data."""
+    """Search ``segments`` for the markers that ``seen`` lacks. The cleaner keeps markers longer than data."""
     if not seen.waiting:
         return
     first = min(offset for waiting in seen.waiting.values() for offset in waiting)

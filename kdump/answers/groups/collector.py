@@ -72,8 +72,8 @@ class StableEnd(NamedTuple):
 class LogEnds(Collector):
     """Collects log end offsets for the lag of groups. It yields no lines.
 
-    Of several replicas the one with the greatest rank is kept. The log end comes from the index. The last stable offset
-    comes from the log after the newest producer snapshot. More than NEAR bytes are read only with ``stable``.
+    It keeps the replica with the greatest rank. The log end comes from the index. The last stable offset comes from the
+    log after the newest producer snapshot. If this is more than NEAR bytes, it is read only with ``stable``.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class LogEnds(Collector):
         self.found: dict[tuple[str, int], StableEnd] = {}
         self.topic_ids = dict(topic_ids or {})
         self.passed_over: list[int] = []
-        """For each partition whose last stable offset was not read, the bytes of log that this would have read."""
+        """Sizes in bytes of logs after the producer snapshot that were too large to read, one for each partition."""
         self._key = ("", 0)
         self._end: StableEnd | None = None
         self._replay: ProducerReplay | None = None
@@ -175,7 +175,7 @@ class CommitReader:
         self._at = at
 
     def committed(self, group: KnownGroup, coordinator: int, held: HeldOffset, *, pending: bool) -> CommittedLine:
-        """Return the line of an offset of a group. If ``pending``, an open transaction keeps it from expiring."""
+        """Return the line of an offset. ``coordinator``: the partition of its record. ``pending``: it cannot expire."""
         value, offset = held.entry
         commit = read_commit(held.key, value)
         values: Mapping[str, Any] = commit.values or {}
@@ -259,7 +259,7 @@ def history_lines(group_id: str, coordinator: int, history: History) -> Iterator
 def _lags(
     end: StableEnd | None, offset: int | None, done: int | None
 ) -> tuple[int | None, int | None, int | None, int | None]:
-    """Return log end offset, lag, last stable offset, and lag up to that. ``done`` records are subtracted from lags."""
+    """Return log end offset, lag, last stable offset, lag to that offset. The lags leave out ``done`` records."""
     if end is None:
         return None, None, None, None
     if offset is None or done is None:
@@ -278,8 +278,6 @@ Share: TypeAlias = "tuple[ShareKey, SharePartition]"
 
 @dataclass(frozen=True)
 class GroupsWanted:
-    """The options of a question about groups."""
-
     groups: tuple[str, ...] = ()
     """Ids or globs; empty means all."""
     partitions: Wanted = field(default_factory=Wanted)
@@ -294,7 +292,7 @@ class GroupsWanted:
 
 
 class ConsumerGroups(TopicLogs):
-    """Collects consumer groups. For the lag, a second pass must feed ``ends`` with the partitions ``partitions()``."""
+    """Collects consumer groups. For the lag, a second pass must feed ``ends`` with the result of ``partitions()``."""
 
     def __init__(self, wanted: GroupsWanted) -> None:
         super().__init__()
@@ -396,10 +394,10 @@ group is in one partition of __consumer_offsets: give the log dirs of all broker
 \b
 lag                log end offset - offset, if the partition's log is in the
                    paths; below 0 if the offset is beyond the log end
-lastStableOffset   where a read_committed consumer stops; lagToStable counts
-                   up to there. To find it, kdump reads the log after the
-                   newest producer snapshot. Null if that is over 4 MiB
-                   (--stable reads it anyway), or after damage
+lastStableOffset   where a read_committed consumer stops. kdump finds it in
+                   the log after the newest producer snapshot. Null if this
+                   log is damaged, or larger than 4 MiB (--stable reads it)
+lagToStable        lastStableOffset - offset
 offset             for a share group: the start of the share partition.
                    Completed records after it (deliveryCompleteCount) do not
                    count as lag
@@ -419,7 +417,7 @@ as the protocol (uniform, simple).
   kafka-consumer-groups.sh --bootstrap-server H:P --reset-offsets
       --group G1 --group G2 --from-file offsets.csv --execute
 
-kafka-consumer-groups.sh lowers an offset beyond the log end to the log end: copy the records before you run it.
+Copy the records to the new cluster first: kafka-consumer-groups.sh lowers offsets beyond the log end to the log end.
 Pending, recreated and unreadable offsets, and share and streams groups, are left out; standard error lists them.
 
 Exit status: 0 answered; 1 something cannot be read; 2 wrong usage; 3 damage was found (the answer is from the
@@ -443,7 +441,7 @@ class GroupsOptions:
         None,
         "choice",
         "--top",
-        "List only the groups that wrote most to __consumer_offsets.",
+        "Instead, rank the groups by the bytes or the number of their commits in __consumer_offsets.",
         choices=("bytes", "commits"),
     )
     stable: bool = option(

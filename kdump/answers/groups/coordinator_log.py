@@ -1,8 +1,8 @@
 """Replays the partitions of ``__consumer_offsets`` and ``__share_group_state`` as coordinators load them.
 
-In ``__consumer_offsets`` the last record of each key counts. A key begins with the int16 type of the record and the
-group id, so it is decoded only at its first occurrence. Source: ``replay`` of Kafka 4 in ``CoordinatorLoaderImpl``,
-``OffsetMetadataManager`` and ``GroupMetadataManager``.
+In ``__consumer_offsets`` the last record of each key counts. The bytes of a key begin with the int16 type of the record
+and the group id. The rest of a key is decoded only at its first occurrence. Source: ``replay`` of Kafka 4 in
+``CoordinatorLoaderImpl``, ``OffsetMetadataManager`` and ``GroupMetadataManager``.
 
 In ``__share_group_state`` a snapshot replaces the state of a share partition, an update changes it, and a null value
 removes it (KIP-932). Source: ``ShareCoordinatorShard``. 4.2 added the count of complete deliveries (KIP-1226).
@@ -52,7 +52,7 @@ class TopicLog:
         self.end_offset = 0
 
     def take(self, records: Sequence[BriefRecord], producer: int, counts: Sequence[int]) -> None:
-        """Add the records of one or more batches of ``producer`` (-1: none). ``counts``: the records of each batch."""
+        """Add the records of one or more batches of ``producer`` (-1: none). ``counts``: records per batch."""
         raise NotImplementedError
 
     def end_transaction(self, records: Sequence[BriefRecord], producer: int) -> None:
@@ -61,7 +61,7 @@ class TopicLog:
     def add(self, batches: Batches) -> int:
         """Add the batches before the first malformed record, and return their number.
 
-        Of a run of transactional batches none is added (0): the caller then adds its batches one by one. Raises
+        A run of transactional batches is not added (0): the caller then adds its batches one by one. Raises
         DamageError if the records of a single batch are unreadable.
         """
         if isinstance(batches, Run):
@@ -103,7 +103,7 @@ class TopicLog:
 
 
 class TopicLogs(Collector):
-    """Collects partitions of coordinators' topics. Of several replicas the one with the greatest end offset counts."""
+    """Collects partitions of coordinators' topics. It keeps the replica with the greatest end offset."""
 
     def __init__(self) -> None:
         self.logs: dict[tuple[str, int], TopicLog] = {}
@@ -333,7 +333,7 @@ class GroupLog:
     records: dict[bytes, Entry] = field(default_factory=dict)
     """The records of the group by key, without committed offsets."""
     kind: str | None = None
-    """The type of the group by its newest group record; None without one, or after a tombstone."""
+    """The type of the group by its newest group record. None before the first one, and after a tombstone."""
     simple: bool = False
     """Whether the group exists by its commits alone, without a group record."""
     offsets: int = 0
@@ -427,7 +427,7 @@ class CoordinatorLog(TopicLog):
             self._forget(key, group)
 
     def _is_known(self, key: bytes) -> bool:
-        """Return whether a kept record has this key, so that it needs no check."""
+        """Return whether a kept record has this key. Such a key is valid."""
         if key in self.committed:
             return True
         group = self.groups.get(group_of(key)) if len(key) > 3 else None

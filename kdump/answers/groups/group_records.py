@@ -83,7 +83,7 @@ class GroupRecords:
                 self._values.setdefault(name, {})[part] = decoded.value.values
 
     def one(self, name: str) -> Mapping[str, Any] | None:
-        """Return the value of the group's one record ``name``, or None if it has none."""
+        """Return the value of the record ``name`` of the group, or None. A group has at most one such record."""
         return self._values.get(name, {}).get("")
 
     def of_members(self, name: str) -> Mapping[str, Mapping[str, Any]]:

@@ -147,7 +147,7 @@ class MissingLine:
 
 @dataclass(frozen=True)
 class UnreadLine:
-    """The valid records of a partition that no schema matches for one ``reason``."""
+    """Valid records of a partition that cannot be decoded. There is one line for each ``reason``."""
 
     kind: ClassVar[str] = "unread"
     topic: str

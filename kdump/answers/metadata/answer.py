@@ -1,6 +1,6 @@
 """The questions ``metadata`` (the topics of an image) and ``events``, and the other lines of ``kdump metadata``.
 
-The other lines, which the command requests itself, are records of an image and differences between two images.
+The other lines are records of an image and differences between two images. No question has them, only the command.
 :mod:`.image` reads the log; :mod:`.events` has Event.
 """
 
@@ -177,8 +177,8 @@ def image_records(image: ClusterImage, wanted: Sequence[str]) -> Iterator[Snapsh
 
 @dataclass(frozen=True)
 class MetadataOptions:
-    offset: int | None = option(None, "count", "--offset", "Use the records below this offset.", metavar="N", least=0)
-    until: int | None = option(None, "moment", "--until", "Use the records up to this time.", metavar="TIME")
+    offset: int | None = option(None, "count", "--offset", "Use only records below this offset.", metavar="N", least=0)
+    until: int | None = option(None, "moment", "--until", "Use only records up to this time.", metavar="TIME")
     show_secrets: bool = option(False, "switch", "--show-secrets", "Show the values of secret and unknown configs.")
 
 

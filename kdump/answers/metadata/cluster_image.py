@@ -280,7 +280,7 @@ def hidden_configs(resource: int, values: Mapping[str, str], *, show: bool) -> d
 
 
 def hidden_record(data: Mapping[str, Any], was: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return the data of a record with secrets hidden. Those that differ from ``was`` get the word "changed"."""
+    """Return the data of a record with secrets hidden. A secret that differs from ``was`` gets the word "changed"."""
     secret = [name for name in CREDENTIAL if name in data]
     is_config = "resourceName" in data and "value" in data
     if is_config and hidden_config(data["resourceType"], data["name"], data["value"]) is HIDDEN:
@@ -306,7 +306,7 @@ class ClusterImage:
         self.open_transaction: int | None = None
         """The first offset of a metadata transaction (KIP-868) that is still open, and not applied; else None."""
         self.cut_batch: int | None = None
-        """The base offset of the batch that ``end_offset`` divides; None if it divides none."""
+        """The base offset of a batch that is applied only up to ``end_offset``; None without such a batch."""
         self.features = Features()
         self.cluster = Cluster()
         self.topics = Topics()
@@ -344,7 +344,7 @@ class ClusterImage:
             }
             | dict.fromkeys(_WITHOUT_EFFECT, lambda _: None)
         )
-        """Record name -> function that applies the fields. It raises ReplayError, and changes nothing, if it cannot."""
+        """Record name -> function that applies the fields. For invalid fields it raises ReplayError first."""
 
     def _remove_topic(self, fields: Fields) -> None:
         self.configs.resources.pop((TOPIC_RESOURCE, self.topics.remove(fields["topicId"])), None)

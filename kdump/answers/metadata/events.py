@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 class Event:
     """An event, with the offset and time of its record.
 
-    ``name`` is that of the changed object, such as a topic, TOPIC-PARTITION, a config resource, a user or a broker's
-    id; ``id`` is a topic's id. ``topic`` is the affected topic. ``committed`` is True, or None if unknown: controllers
-    may still truncate a record that the quorum has not committed.
+    ``name`` is the name of the changed object, such as a topic, TOPIC-PARTITION, a config resource, a user or a broker
+    id. ``id`` is a topic's id, ``topic`` the affected topic. ``committed`` is True, or None if unknown: controllers may
+    still truncate a record that the quorum has not committed.
     """
 
     kind: ClassVar[str] = "event"

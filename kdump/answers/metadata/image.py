@@ -1,6 +1,6 @@
 """Reads the metadata log: merges its copies, and makes the image or the events up to an offset or time.
 
-The image begins with the newest snapshot that is not too late; :mod:`.replay` applies the later records.
+The image begins with the newest snapshot up to this offset or time; :mod:`.replay` applies the later records.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from kdump.answers.metadata.cluster_image import ClusterImage
 from kdump.answers.metadata.records import TOPIC, MetadataRecord, Undecoded, appended, read_batch
 from kdump.answers.metadata.replay import Break, MetadataReplay
 from kdump.checks import kraft_snapshot
-from kdump.errors import Reporter, UnreadableError, UsageError, discard
+from kdump.errors import Reporter, UnreadableError, UsageError, discard, many
 from kdump.log_dirs.file_names import KRAFT_SNAPSHOT_NAME, is_kraft_snapshot
 from kdump.primitives.timestamps import iso
 from kdump.records.record_batch import Batches, RecordBatch
@@ -109,7 +109,7 @@ class Copies:
         return min((log[0].base_offset or 0 for log in self._logs), default=None)
 
     def batches(self, start: int) -> Iterator[Batches]:
-        """Yield the batches from the one with offset ``start`` on, in runs if there is only one copy.
+        """Yield the batches that end at or after offset ``start``. A single copy is yielded in batch runs.
 
         If copies differ, the batches of the newer leader epoch are used.
         """
@@ -140,7 +140,7 @@ class Copies:
                 log_end.report_region(segment, region, self.report)
 
     def _merged(self, streams: list[Iterator[RecordBatch]]) -> Iterator[RecordBatch]:
-        """Yield batches in offset order, at each offset that of the newest epoch. The others are reported."""
+        """Yield batches in offset order. At equal offsets, yield the batch of the newest epoch; report the others."""
         heads = [next(stream, None) for stream in streams]
         end, epoch = -1, -1
         while any(head is not None for head in heads):
@@ -151,8 +151,9 @@ class Copies:
             if first.base_offset >= end and own >= epoch and rival == own:
                 for other in there:
                     if _same_place(first, other) and other.crc != first.crc:
-                        text = f"offset {first.base_offset}: copies of the metadata log differ in epoch {own}"
-                        self.report.damage(f"{text}: one copy is damaged, or the copies belong to different clusters")
+                        text = f"offset {first.base_offset}: copies of the metadata log have different batches of epoch"
+                        why = "one copy is damaged, or the copies belong to different clusters"
+                        self.report.damage(f"{text} {own}: {why}")
                 end, epoch = first.last_offset + 1, own
                 yield first
             elif own < max(epoch, rival):
@@ -286,7 +287,7 @@ class Breaks:
 
     def finish(self) -> None:
         if self.count > MOST_BREAKS:
-            self._damage(f"{self.count - MOST_BREAKS} more records cannot be replayed")
+            self._damage(f"{many(self.count - MOST_BREAKS, 'more record')} cannot be replayed")
 
 
 def load(snapshot: SnapshotFile, broken: Callable[[Break], None]) -> ClusterImage:

@@ -72,7 +72,7 @@ class Appended(NamedTuple):
 
 
 def appended(found: Batches) -> Iterator[Appended]:
-    """Yield each batch of ``found``, one or a run, with decoded records."""
+    """Yield each batch of ``found`` with its decoded records."""
     if isinstance(found, Run):
         for row in range(0, found.batch_count, TOGETHER):
             yield from _appended_in_run(found, row, min(row + TOGETHER, found.batch_count))

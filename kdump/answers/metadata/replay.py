@@ -133,7 +133,7 @@ class MetadataReplay:
         return True
 
     def _direct(self) -> Mapping[str, Callable[[Fields], None]]:
-        """The image's handlers if records can be passed to them directly: not in a transaction or with an observer."""
+        """The handlers of the image that need no further steps: none in a transaction, and none with an observer."""
         return self.image.handlers if self._observer is None and self.image.open_transaction is None else {}
 
     def _gap(self, offset: int, timestamp: int) -> None:

@@ -1,4 +1,4 @@
-"""Makes the bytes of an image's snapshot like a controller (KIP-630): header, voters, records in batches, footer."""
+"""Makes the bytes of a snapshot as a controller does (KIP-630): header, voters, records in batches, footer."""
 
 from __future__ import annotations
 

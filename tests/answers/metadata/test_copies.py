@@ -43,6 +43,6 @@ def test_copies_that_differ_within_an_epoch_are_named(tmp_path):
     found, damage, _ = merged(tmp_path, [A, B], [A, batch(1, topic("x"))])
     assert found == [(0, 1), (1, 1)]
     assert damage == [
-        "offset 1: copies of the metadata log differ in epoch 1: one copy is damaged, or the copies belong to "
-        "different clusters"
+        "offset 1: copies of the metadata log have different batches of epoch 1: one copy is damaged, or the copies "
+        "belong to different clusters"
     ]
