@@ -84,7 +84,7 @@ def __dir__() -> list[str]:
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name at its first use, so that the command line starts without these modules."""
+    """Import the module of a public name when the name is first used. The command line starts faster this way."""
     if name in _OF_API:
         from kdump import api
 

@@ -1,13 +1,13 @@
-"""The entry of ``python -m kdump`` and of the script ``kdump``. Ctrl-C and SIGTERM end it without a traceback."""
+"""The entry of ``python -m kdump`` and of the script ``kdump``. Ctrl-C and SIGTERM cause no traceback."""
 
 import sys
 
 CTRL_C = 130
 """The exit status after Ctrl-C (128 + SIGINT, as in shells)."""
 MANY = 50_000
-"""The number of new objects that starts a garbage collection. Imports make fewer objects, and free none."""
+"""Python collects garbage after this number of new objects. Imports stay below it, because they free no objects."""
 SELDOM = 100
-"""The number of garbage collections of new objects for each of old objects. The latter visits a whole listing."""
+"""Python visits old objects, such as the list of all files, only in every 100th garbage collection."""
 
 MONITORS = 6
 """Maximum number of tools in ``sys.monitoring``."""
@@ -52,7 +52,7 @@ def _is_watched() -> bool:
 
 
 def run() -> None:
-    """Run kdump and exit, without Python's own cleanup unless :func:`_is_watched`. ``atexit`` functions run."""
+    """Run kdump, call the ``atexit`` functions and exit. Python's own cleanup runs only if :func:`_is_watched`."""
     status = main()
     if _is_watched():
         sys.exit(status)

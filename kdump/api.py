@@ -72,7 +72,7 @@ if kernel.COMPILED and not TYPE_CHECKING:
 else:
 
     class RecordOfBatch:
-        """A record, and the batch that holds it. Compiled code has the same class with lazy fields."""
+        """A record, and the batch that holds it. The compiled class of this name parses the fields on first use."""
 
         __slots__ = ("batch", "record")
 
@@ -106,14 +106,14 @@ class LogBatch:
 
     found: SelectedBatch
     lost: Callable[[DamagedRange], None] | None = None
-    """The function that receives damage found by ``records``; None if the records are already read."""
+    """The function that receives damage found by ``records``. None means that ``found`` has the records already."""
 
     def __repr__(self) -> str:
         return f"<LogBatch {self.file} byte {self.position}: offsets {self.base_offset} to {self.last_offset}>"
 
     @property
     def count(self) -> int | None:
-        """The number of records by the batch header; None below magic 2."""
+        """The number of records in the batch header; None below magic 2."""
         return self.found.batch.count
 
     @property
@@ -146,7 +146,7 @@ class LogBatch:
 
     @property
     def records(self) -> list[LogRecord]:
-        """The selected records. Without filters, each access reads them again, and adds damage to ``Log.damage``."""
+        """The selected records. If the log has no filters, each access parses the batch, and reports its damage."""
         if self.lost is None:
             return list(_records_of(self))
         records: list[LogRecord] = []
@@ -207,7 +207,7 @@ class LogRecord(RecordOfBatch):
 
     @property
     def decoded(self) -> dict[str, Any] | None:
-        """The field ``decoded`` of JSON lines; None if nothing is decoded. Requires ``open(..., decode=...)``."""
+        """The decoded key and value, as in JSON lines; None if neither is decoded. Needs ``open(..., decode=...)``."""
         if self.batch.found.file.decoder is None:
             return None
         found: dict[str, Any] | None = values.decoded(self.batch.found, self.record)
@@ -235,7 +235,7 @@ class LogRecord(RecordOfBatch):
 
 
 def _records_of(batch: LogBatch) -> Iterator[LogRecord]:
-    """Return the selected records of a batch, lazy ones if compiled code reads them."""
+    """Return the selected records of a batch. Compiled code returns records that parse their fields on first use."""
     records = batch.found.records
     if isinstance(records, BatchRecords):
         return records.of_batch(LogRecord, batch)
@@ -243,7 +243,7 @@ def _records_of(batch: LogBatch) -> Iterator[LogRecord]:
 
 
 def _plain_fields(*names: str) -> dict[str, Any]:
-    """Return the dict of dataclass fields by which :func:`dataclasses.asdict` reads the attributes ``names``."""
+    """Return dataclass fields for ``names``. With these :func:`dataclasses.asdict` accepts a class of properties."""
     made: dict[str, Any] = vars(make_dataclass("fields", names))["__dataclass_fields__"]
     return made
 
@@ -274,7 +274,7 @@ def _cells(record: LogRecord) -> Iterator[str]:
 
 
 class Decoding(NamedTuple):
-    """The options for decoding payloads. ``schemas`` is the path with the registry's topic; None: the log's paths."""
+    """The options for decoding payloads. The registry's topic is in ``schemas``; None means the paths of the log."""
 
     decode: str
     schemas: Path | None
@@ -284,7 +284,7 @@ class Decoding(NamedTuple):
 
     @classmethod
     def of(cls, decode: str, schemas: Path | None, topic: str, subject: str | None) -> Self | None:
-        """Return the given options, None for no decoding; a subject implies ``auto``. Raises UsageError."""
+        """Return the options, or None if nothing is decoded. A subject changes none to auto. Raises UsageError."""
         if decode not in DECODES:
             raise UsageError(f"decode={decode!r} is unknown: use none, auto, avro, protobuf or json")
         if subject is not None and decode == "none":
@@ -431,7 +431,7 @@ class Log:
         return self._stream(columns)
 
     def _stream(self, columns: str | Iterable[str] | None, form: str = "arrow") -> pa.RecordBatchReader:
-        """Like :meth:`to_arrow`, with the limit of a batch for an output format."""
+        """Like :meth:`to_arrow`. For the output format ``form``, the memory limit of a batch may be lower."""
         import pyarrow as pa
 
         from kdump.arrow import stream
@@ -507,9 +507,10 @@ class Log:
     def _begin(
         self, take: Take, form: str = ""
     ) -> tuple[PartitionReader, Iterator[Partition], Callable[[DamagedRange], None]]:
-        """Begin an iteration: replace ``damage`` and ``notes`` by new lists. Return its reader and its partitions.
+        """Begin an iteration with new lists ``damage`` and ``notes``. Raises UsageError for an unknown subject.
 
-        Also return a function that adds a damaged range to ``damage``. Raises UsageError for an unknown subject.
+        Return the reader, the partitions, and a function that adds a damaged range to ``damage``. ``form`` is the
+        output format, which limits the memory of a batch.
         """
         self._typed()
         damage: list[tuple[str, Damage]] = []
@@ -559,9 +560,10 @@ def _add_damage(damage: list[tuple[str, Damage]], item: DamagedRange) -> None:
 
 @dataclass(frozen=True, repr=False)
 class CheckReport(TableResult):
-    """The result of a check: findings, remarks, errors on unreadable files, and notes.
+    """The result of a check. ``findings`` are problems; ``remarks`` do not change the status.
 
-    ``absent`` has a sentence for each requested topic or partition that is not in the paths.
+    ``notes`` are sentences on the search for files. ``absent`` has a sentence for each requested topic or partition
+    that is not in the paths.
     """
 
     findings: tuple[Finding, ...]
@@ -756,7 +758,7 @@ def given_paths(paths: Iterable[Path | Iterable[Path]]) -> tuple[str, ...]:
     """Return all paths as one tuple. An argument is a path or several paths. Raises UsageError if there is no path."""
     found = tuple(fsdecode(one) for path in paths for one in _several(path))
     if not found:
-        raise UsageError("a path is missing")
+        raise UsageError("no path was given: pass one or more paths")
     return found
 
 
@@ -793,10 +795,11 @@ def open(  # noqa: A001, PLR0913  as in gzip.open: called as kdump.open, each op
     Arguments have the names and meaning of the options of ``kdump dump``. An option that may be given several times is
     an iterable.
 
-    ``offset`` is an offset, or a pair of first and last offset. ``since`` is inclusive, ``until`` exclusive: ms, ISO
-    8601 (UTC unless the text has a zone), an age such as ``-2h``, or a datetime with a zone. ``out_of_order`` also
-    reads segments that begin after ``until``, because they may hold older records. Of several keys in ``key`` one must
-    match; text is UTF-8. The header value None matches any value.
+    ``offset`` is an offset, or a pair of first and last offset. The range of time includes ``since``, and ends before
+    ``until``. A time is ms, ISO 8601 (UTC unless the text has a zone), an age such as ``-2h``, or a datetime with a
+    zone. ``out_of_order`` also reads segments that begin after ``until``, because they may hold older records. A record
+    matches ``key`` if it has one of these keys. Keys that are text are encoded as UTF-8. The header value None matches
+    any value.
 
     ``remote`` is the remote storage of tiered topics, ``remote_keys`` maps names of key pairs to files with private
     keys. Without ``every_replica`` only one replica of each partition is read: the replica with the newest leader
@@ -808,8 +811,8 @@ def open(  # noqa: A001, PLR0913  as in gzip.open: called as kdump.open, each op
     subject or a version of a subject (``orders-value:3``); it adds the typed columns ``keyDecoded`` and
     ``valueDecoded`` to Arrow tables and DataFrames, and implies ``decode="auto"``.
 
-    Before iteration only the files of ``remote_keys`` are read. Raises UsageError and UnreadableError. For an unknown
-    subject of ``schema`` the iteration raises UsageError before the first record.
+    This function reads only the files of ``remote_keys``; the iteration reads the log. Raises UsageError and
+    UnreadableError. For an unknown subject of ``schema`` the iteration raises UsageError before the first record.
 
     >>> import kdump
     >>> log = kdump.open("golden/brokers/4.2.2", topic="c-none", offset=(3, 4))
@@ -817,7 +820,7 @@ def open(  # noqa: A001, PLR0913  as in gzip.open: called as kdump.open, each op
     [3, 4]
     """
     if limit is not None and (not isinstance(limit, SupportsIndex) or index(limit) < 0):
-        raise UsageError(f"limit={limit!r} is not a number of records")
+        raise UsageError(f"limit={limit!r} is not a number of records: use 0 or more")
     first, last = _first_and_last(offset)
     if first is not None and last is not None and first > last:
         raise UsageError(f"offset={offset}: the range ends before it begins")
@@ -885,7 +888,7 @@ def numbers(given: int | Iterable[int]) -> frozenset[int]:
     try:
         return frozenset(map(index, _several(given)))
     except TypeError:
-        raise UsageError(f"expected a number, or several, found {given!r}") from None
+        raise UsageError(f"{given!r} is not a number: use an integer or several integers") from None
 
 
 def is_committed(isolation: str) -> bool:
@@ -931,7 +934,7 @@ def _types(given: RecordType | Iterable[RecordType]) -> frozenset[RecordType]:
 
 
 def moment(when: Time | None) -> int | None:
-    """Return a time in ms, rounded up. A text is read as the value of an option. Raises UsageError."""
+    """Return a time in ms since 1970, rounded up. Text has the format of ``--since``. Raises UsageError."""
     if when is None:
         return None
     if isinstance(when, SupportsIndex):  # an int, or an integer of numpy

@@ -103,7 +103,10 @@ def prepared(
     release: str | None = None,
     configs: Mapping[str, str] | None = None,
 ) -> tuple[CheckedPaths, CheckOptions]:
-    """Return the input of a check, and ``how`` with topic ids. Raises UsageError; ``fail`` gets StoreErrors."""
+    """Return the input of a check, and ``how`` with facts of the metadata log, such as topic ids.
+
+    ``fail`` receives StoreErrors. Raises UsageError.
+    """
     given = configs or {}
     options: StartOptions | None = None
     brokers: Sequence[BrokerDirs] = ()
@@ -191,7 +194,10 @@ LOG_DIR_FILES: Final = frozenset({*READERS, file_names.BOOTSTRAP_SNAPSHOT})
 def log_dirs(
     paths: tuple[str, ...], partitions: Iterable[Partition], configs: Mapping[str, str]
 ) -> list[tuple[Files, str]]:
-    """Return log dirs for dry starts: all PATHs with a node.id in ``configs``, else those inside. Raises StoreError."""
+    """Return the log dirs for dry starts. Raises StoreError.
+
+    With a node.id in ``configs`` every PATH is a log dir. Otherwise log dirs are searched in the PATHs.
+    """
     if node_id(configs) is not None:
         return _each_once(place for path in paths for place in _place(path))
     given = [each for path in paths for each in _given(path)]
@@ -219,7 +225,7 @@ def log_dirs(
 
 
 def _each_once(places: Iterable[tuple[Files, str]]) -> list[tuple[Files, str]]:
-    """Return the first path of each folder, in order."""
+    """Return the paths without a second path of the same folder, such as a link to it."""
     found: dict[object, tuple[Files, str]] = {}
     for place in places:
         found.setdefault(folder_identity(*place), place)
@@ -255,7 +261,10 @@ def _place(path: str) -> Iterator[tuple[Files, str]]:
 
 
 def _archive(path: str, entry: Entry | None) -> tuple[Files, str] | None:
-    """Return the archive that a path begins with, and the rest; None without an archive. Raises UnreadableError."""
+    """Return the archive at the beginning of a path, and the path inside it; None for other paths.
+
+    Raises UnreadableError.
+    """
     if entry is None and ":" not in path:
         return None
     if entry is not None:
@@ -275,7 +284,7 @@ def _holds(folder: str, path: str) -> bool:
 
 
 def searchable(paths: tuple[str, ...], configs: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the PATHs in which to search for partitions. With a node.id in ``configs``, missing PATHs are left out."""
+    """Return the PATHs that are searched for partitions. With a node.id in ``configs``, a log dir may be missing."""
     if node_id(configs) is None:
         return paths
     return tuple(path for path in paths if any(_is_folder(*place) for place in _place(path)))

@@ -61,7 +61,7 @@ def main() -> int:  # noqa: PLR0911  one return for each exit status
         give_up()
         return _failed(error)
     except MemoryError:
-        return _failed("there is not enough memory (--max-batch-bytes limits the memory of a batch)")
+        return _failed("there is not enough memory: use a lower --max-batch-bytes, or a machine with more memory")
     except KeyboardInterrupt:
         print(file=sys.stderr)  # this ends the line of ^C
         return ExitStatus.INTERRUPTED

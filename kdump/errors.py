@@ -1,4 +1,4 @@
-"""The errors, warnings and exit statuses of kdump, :class:`Reporter` (the callbacks of readers), and words of messages.
+"""Errors, warnings, exit statuses, :class:`Reporter` (the callbacks of readers), and functions for texts in messages.
 
 There are three kinds of errors: wrong usage, unreadable files, and damaged bytes. A DamageError has a position and is
 turned into a region (:class:`kdump.segments.regions.Damage`). Any other exception is a bug.
@@ -84,7 +84,7 @@ class UnreadableError(KdumpError):
 
 
 class StoreError(UnreadableError):
-    """A store in the network did not answer, returned an error (after retries), or lacks the object: no damage."""
+    """A store in the network did not answer, lacks the object, or returned an error after retries: no damage."""
 
 
 class PartlyUnreadableError(UnreadableError):
@@ -137,15 +137,15 @@ class DamageError(KdumpError):
 
 
 class LimitError(DamageError):
-    """A size above the caller's limit, for example that of a batch that decompresses to gigabytes."""
+    """A size above the caller's limit, for example a batch whose uncompressed size is gigabytes."""
 
 
 class DamageWarning(UserWarning):
-    """Damage that a Python function found and left out. The text is that of the command."""
+    """The warning of a Python function that skips damaged bytes. The kdump command prints the same text."""
 
 
 class NoteWarning(UserWarning):
-    """A note of the command, such as a requested topic that is not in the paths."""
+    """The warning of a Python function for a note, such as on a requested topic that is not in the paths."""
 
 
 def warn(text: str, kind: type[UserWarning]) -> None:
@@ -240,7 +240,7 @@ def raise_it(error: UnreadableError) -> None:
 
 
 class Reporter(NamedTuple):
-    """The callbacks of a reader, which are its argument ``report``.
+    """The callbacks of a reader: the argument ``report``.
 
     ``damage`` receives a sentence on damaged bytes, ``wrong`` a sentence on an index or checkpoint that is not used,
     ``note`` a sentence that does not change the exit status. ``fail`` receives the error of an unreadable file,

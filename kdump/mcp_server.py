@@ -55,9 +55,10 @@ _OF_DAMAGE: Final = ("error", "warning")
 
 
 class ToolSpec(NamedTuple):
-    """A tool: its command line without paths, and its own arguments.
+    """A tool: the command that it runs, and the arguments that only this tool has.
 
-    ``options`` maps each argument to its JSON schema, ``flags`` to its option of the command (None if positional).
+    ``words`` begin the command line. ``options`` has the JSON schema of each argument. ``flags`` has the option of the
+    command for each argument; None for a positional argument.
     """
 
     name: str
@@ -73,7 +74,10 @@ class ToolSpec(NamedTuple):
 
 @dataclass(frozen=True)
 class ServerOptions:
-    """Folders and limits (s, bytes) of the server. With ``payloads``, payloads are shown: hashed unless ``plain``."""
+    """The folders of the server, and its limits in seconds and bytes.
+
+    Payloads are left out by default. With ``payloads`` they are hashed, with ``plain`` they are shown as they are.
+    """
 
     roots: tuple[str, ...]
     payloads: bool = False
@@ -146,7 +150,7 @@ class KdumpServer(MCPServer):
         return types.CallToolResult(content=[types.TextContent(type="text", text=text)], structured_content=found)
 
     async def run_stdio_async(self) -> None:
-        """Serve on standard input and output. Unreadable messages get an error as answer, unlike in the SDK."""
+        """Serve on standard input and output. Answer unreadable messages by an error; the SDK does not answer them."""
         async with stdio_server() as (messages, answers):
             server = self._lowlevel_server
             await server.run(ReadableMessages(messages, answers), answers, server.create_initialization_options())
@@ -238,10 +242,10 @@ _KINDS: Final = {"string": str, "integer": int, "boolean": bool, "array": list, 
 
 
 class PageEnd(NamedTuple):
-    """The end of a page, where the next page continues. The next page leaves out the first ``seen`` rows that it reads.
+    """The end of a page. To continue, the next page runs the command again and skips the first ``seen`` rows.
 
-    For ``dump`` the next page is read from byte ``position`` in ``file``, the start of this page's last batch. For
-    other commands ``file`` is None, because each page computes the whole answer again.
+    For ``dump`` the next page begins at byte ``position`` in ``file``, where this page's last batch begins. For other
+    commands ``file`` is None, because each page computes the whole answer again.
     """
 
     file: str | None = None
@@ -249,7 +253,7 @@ class PageEnd(NamedTuple):
     seen: int = 0
 
     def after(self, row: dict[str, Any]) -> PageEnd:
-        """Return the end of a page of ``dump`` with one more row. Damage counts as a row of the batch before it."""
+        """Return the end of a page of ``dump`` with one more row. A damaged range is added to the batch before it."""
         position = row["position"] if row["kind"] != "damage" else self.position if row["file"] == self.file else 0
         if (row["file"], position) != self[:2]:
             return PageEnd(row["file"], position, 1)
@@ -309,9 +313,12 @@ class ToolCall:
                 size, end = size + width, at
         said = done.messages()
         if done.is_late:
-            raise CallError(f"stopped after {self._options.timeout:g} s: narrow the question, or raise --timeout")
+            raise CallError(
+                f"{self._spec.name} was stopped after {self._options.timeout:g} s: select fewer topics or partitions,"
+                " or start the server with a longer --timeout"
+            )
         if not more and (done.status == 2 or (done.status == 1 and not rows)):
-            raise CallError("\n".join([text for _, text in said][:5]) or f"the command ended with {done.status}")
+            raise CallError("\n".join([text for _, text in said][:5]) or f"kdump ended with exit status {done.status}")
         return {
             "rows": rows,
             "nextCursor": self._cursor(end) if more else None,
@@ -374,7 +381,7 @@ class ToolCall:
         if not _is_in(resolved(found), roots.values()):
             raise CallError(f"{path} is outside of the folders of this server: {', '.join(roots)}")
         if not Path(found).exists():
-            raise CallError(f"{path} is not there; the folders of this server are {', '.join(roots)}")
+            raise CallError(f"{path} does not exist; the folders of this server are {', '.join(roots)}")
         links, digest = _survey(Path(found))
         self._files.append(digest)
         for link in links:
@@ -383,7 +390,7 @@ class ToolCall:
         return f"./{found}" if found.startswith("-") else found
 
     def _shown(self, row: dict[str, Any]) -> dict[str, Any]:
-        """Return a line without the fields that must be hidden. Rows of SQL have NULL for these already."""
+        """Return a line without the fields that must be hidden. ``sql`` itself replaces such fields by NULL."""
         if self._options.plain or self._spec.name in {"sql", "sql_schema"}:
             return row
         hidden = OF_CLIENTS if self._options.payloads else OF_CLIENTS | PAYLOADS
@@ -396,7 +403,10 @@ class ToolCall:
         return base64.urlsafe_b64encode(json.dumps([self._call(), end, self._files]).encode()).decode()
 
     def _end_before(self) -> PageEnd:
-        """Return the end of the previous page, from the cursor. Raises CallError for another call or changed files."""
+        """Return the end of the previous page, from the cursor.
+
+        Raises CallError if the arguments or the files differ from those of the previous page.
+        """
         cursor = self._given.get("cursor")
         if cursor is None:
             return PageEnd()
@@ -477,7 +487,7 @@ class ChildRun:
         return self._process.wait()
 
     def messages(self) -> list[tuple[str, str]]:
-        """Return (level, text) of each different line of standard error. The level is "" for other programs."""
+        """Return (level, text) of each line of standard error once. Lines that kdump did not print have level ""."""
         found = []
         for line in b"".join(self._said).decode("utf-8", "replace").split("\n"):
             level = re.match(LEVEL, line)
@@ -506,7 +516,7 @@ _TIMELESS: Final = frozenset({"dump", "schemas", "coordinator"})
 
 
 def _several(value: Any) -> list[Any]:
-    """Return the values of an argument as a list, those of an object as NAME=VALUE."""
+    """Return the values of an argument as a list. An object becomes texts NAME=VALUE."""
     if isinstance(value, dict):
         return [f"{key}={one}" for key, one in value.items()]
     return value if isinstance(value, list) else [] if value is None else [value]
@@ -529,11 +539,11 @@ def _checked(name: str, value: Any, shape: dict[str, Any]) -> Any:
         value = int(value)
     expected: Any = _KINDS[kind]
     if not isinstance(value, expected) or (kind == "integer" and isinstance(value, bool)):
-        raise CallError(f"{name} is {kind}, not {value!r}")
+        raise CallError(f"{name} must be of type {kind}, not {value!r}")
     if "enum" in shape and value not in shape["enum"]:
-        raise CallError(f"{name} is one of {', '.join(shape['enum'])}, not {value!r}")
+        raise CallError(f"{name} must be one of {', '.join(shape['enum'])}, not {value!r}")
     if "minimum" in shape and value < shape["minimum"]:
-        raise CallError(f"{name} is {shape['minimum']} or more, not {value}")
+        raise CallError(f"{name} must be {shape['minimum']} or more, not {value}")
     if kind == "array":
         return [_checked(name, one, shape["items"]) for one in value]
     if kind == "object":
@@ -607,7 +617,7 @@ def serve(options: ServerOptions, specs: Sequence[ToolSpec]) -> None:
     """Serve on standard input and output until the client leaves. Raises UsageError for a missing ROOT."""
     for root in options.roots:
         if not Path(root).exists():
-            raise UsageError(f"{root} is not there: name folders or archives to serve")
+            raise UsageError(f"{root} does not exist: name folders or archives to serve")
     with signals.at_once():  # no other way ends the thread that waits for standard input
         try:
             KdumpServer(options, specs).run("stdio")

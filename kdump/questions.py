@@ -206,9 +206,10 @@ class Inputs(NamedTuple):
 
 
 def ask(name: str, inputs: Inputs, report: Reporter, **options: Any) -> Iterator[AnswerLine]:
-    """Yield the lines of a question of :data:`kdump.answers.QUESTIONS`; ``options`` are the fields of its options.
+    """Yield the lines that answer the question ``name`` of :data:`kdump.answers.QUESTIONS`.
 
-    ``report`` receives problems. Raises UsageError, and UnreadableError if no line can be computed.
+    ``options`` are fields of the dataclass of the question's options. ``report`` receives problems. Raises UsageError,
+    and UnreadableError if no line can be computed.
     """
     asked = question_named(name)
     chosen = asked.options(**options)
@@ -305,7 +306,7 @@ def ls(
     partition: int | Iterable[int] = (),
     segments: bool = False,
 ) -> Answer[PartitionUsage | SegmentSpan]:
-    """Return the partitions of log dirs by name. For partition folders, or with ``segments``, return the segments.
+    """Return the partitions of log dirs, sorted by name. For partition folders, or with ``segments``, return segments.
 
     >>> [(line.base_offset, line.end_offset) for line in ls("golden/brokers/4.2.2/one-0").of(SegmentSpan)]
     [(0, 1)]
@@ -437,7 +438,7 @@ def retention(
     config: Iterable[str] = (),
     release: tuple[int, ...] | None = None,
 ) -> Answer[TopicRetention | SegmentRetention]:
-    """Return whether and when a broker deletes each segment, and why; and the configs of each topic.
+    """Return for each segment whether, when and why a broker deletes it, and for each topic its configs.
 
     ``config`` are texts such as ``orders:retention.ms=3600000``, ``release`` is the broker's release, such as
     ``(3, 9)``.

@@ -236,7 +236,7 @@ def test_a_link_to_itself_is_no_fault_of_the_server(roots):
     (roots / "root" / "turn").symlink_to("turn")
     options = ServerOptions((str(roots / "root"),))
     assert [row["topic"] for row in call("offsets", options, paths=["root/one-0"])["rows"]] == ["one"]
-    with pytest.raises(CallError, match="turn is not there"):
+    with pytest.raises(CallError, match="turn does not exist"):
         call("offsets", options, paths=["root/turn"])
     shutil.rmtree(roots / "root" / "linked")
     assert [row["topic"] for row in call("offsets", options)["rows"]] == ["one"]
@@ -252,14 +252,14 @@ def test_a_path_inside_is_taken_by_its_name_too(roots):
     ("name", "arguments", "words"),
     [
         ("offsets", {"nosuch": 1}, "no argument 'nosuch'"),
-        ("offsets", {"topic": "orders"}, "topic is array"),
+        ("offsets", {"topic": "orders"}, "topic must be of type array"),
         ("offsets", {"limit": 0}, "1 or more"),
-        ("offsets", {"limit": True}, "limit is integer"),
-        ("offsets", {"limit": 1.5}, "limit is integer"),
+        ("offsets", {"limit": True}, "limit must be of type integer"),
+        ("offsets", {"limit": 1.5}, "limit must be of type integer"),
         ("sql", {"query": "select '\ud800'"}, r"query is not Unicode text: .*\\ud800"),
-        ("sql", {"query": "select $a", "params": {"a": None}}, "params.a is string"),
+        ("sql", {"query": "select $a", "params": {"a": None}}, "params.a must be of type string"),
         ("sql", {"query": "select $a", "params": {"\ud800": "1"}}, "params is not Unicode text"),
-        ("du", {"by": "colour"}, "is one of"),
+        ("du", {"by": "colour"}, "must be one of"),
         ("offsets", {"at": "yesterday"}, "yesterday"),
         ("sql", {"query": "drop view records"}, "DROP is refused"),
         ("sql", {"query": "select * from read_text('/etc/passwd')"}, "disabled by configuration"),

@@ -73,7 +73,7 @@ def test_errors(tmp_path, monkeypatch):
         kdump.sql("selec 1", BROKER)
     with pytest.raises(UsageError, match="DROP is refused"):
         kdump.sql("drop view records", BROKER)
-    with pytest.raises(UsageError, match="a path is missing"):
+    with pytest.raises(UsageError, match="no path was given"):
         kdump.sql("select 1")
     with pytest.raises(UsageError, match="the query comes first"):
         kdump.sql(tmp_path, "select 1")
