@@ -1,6 +1,6 @@
 """Compares log dirs with each other, and reports missing ``meta.properties``.
 
-Log dirs with one node id must not have different cluster ids, the same directory.id, or the same partition. Sources:
+The log dirs of one node must have the same cluster id. They must not share a directory.id or a partition. Sources:
 Kafka's classes MetaPropertiesEnsemble (3.7, KIP-858) and LogManager.
 """
 
@@ -29,8 +29,9 @@ if TYPE_CHECKING:
 def check(parts: Iterable[Partition], dirs: LogDirs, *, is_one_broker: bool = False) -> Iterator[Finding]:
     """Yield the findings on the log dirs of ``parts``. ``is_one_broker`` makes different cluster ids fatal.
 
-    Log dirs without a directory.id, as before 3.7, may be copies: a partition in two of them is only a remark. In KRaft
-    two folders with different topic ids are left out: a broker makes one folder stray, which the dry start reports.
+    Brokers before 3.7 write no directory.id. Log dirs without it may be copies, so a partition in two of them is only a
+    remark. In KRaft two folders of a partition with different topic ids give no finding here: a broker makes one of
+    them stray, and the dry start reports this.
     """
     of_topics = [(part, dirs.of(part)) for part in parts if part.topic is not None]
     yield from _contradicting_ids(of_topics, dirs, is_one_broker=is_one_broker)
@@ -83,7 +84,7 @@ class _Ids(NamedTuple):
 def _contradicting_ids(
     of_topics: Iterable[tuple[Partition, LogDirState]], dirs: LogDirs, *, is_one_broker: bool
 ) -> Iterator[Finding]:
-    """Yield the findings on ids that prevent a start on these log dirs together, and on missing ``meta.properties``."""
+    """Yield the findings on log dirs of one node with contradicting ids, and on missing ``meta.properties``."""
     found: dict[object, _Ids] = {}
     missing: set[object] = set()
     for part, state in of_topics:
@@ -133,7 +134,7 @@ def _missing(part: Partition, shown: str) -> Finding:
 
 
 def _clusters(of_one: list[_Ids], *, is_one_broker: bool) -> Iterator[Finding]:
-    """Yield the findings on log dirs of another cluster than the first one. ``is_one_broker`` makes them fatal."""
+    """Yield the findings on cluster ids that differ from the first log dir's. ``is_one_broker`` makes them fatal."""
     first, *others = of_one
     for other in others:
         if other.properties.cluster_id != first.properties.cluster_id:
@@ -151,7 +152,7 @@ def _clusters(of_one: list[_Ids], *, is_one_broker: bool) -> Iterator[Finding]:
 
 
 def _directories(of_one: list[_Ids]) -> Iterator[Finding]:
-    """Yield the findings on log dirs with one directory.id, except copies, which have a common partition."""
+    """Yield the findings on log dirs with the same directory.id. Log dirs with a common partition count as copies."""
     earlier: dict[str, _Ids] = {}
     for ids in of_one:
         directory = ids.properties.directory_id

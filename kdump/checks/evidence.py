@@ -43,9 +43,9 @@ def epochs_of(part: Partition) -> tuple[EpochEntry, ...] | None:
 
 
 def evidence_of(part: Partition, epochs: Sequence[EpochEntry] | None) -> dict[str, int]:
-    """Return kind of file -> the lowest log end offset that files of this kind permit.
+    """Return kind of file -> the log end offset that files of this kind prove: the log reached at least this offset.
 
-    A broker names a producer snapshot after the log end offset (ProducerStateManager.takeSnapshot), and an index after
+    The name of a producer snapshot has the log end offset (ProducerStateManager.takeSnapshot). The name of an index has
     the base offset of its segment. An epoch begins at the log end offset (LeaderEpochFileCache.assign).
     """
     snapshots = [
@@ -72,17 +72,17 @@ def proves_end(
     """Return whether ``end`` is certain to be the end of the log after a clean stop.
 
     A broker that stops writes the log end as recovery point (LogManager.shutdown) and as the name of a producer
-    snapshot. ``evidence``: kind of file -> the end that it proves. A single kind may prove a later end, because its
-    file may be damaged. Give ``high_watermark`` only for a log without followers, where it equals the log end.
+    snapshot. ``evidence`` is the result of :func:`evidence_of`. If only one kind of file proves a later end, its file
+    counts as damaged. Give ``high_watermark`` only for a log without followers, where it equals the log end.
     """
     later = sum(offset > end for offset in evidence.values())
     return later <= 1 and (recovery_point == end or high_watermark == evidence.get(SNAPSHOT) == end)
 
 
 def indexed_end(segment: Segment) -> int:
-    """Return the offset after the last entry of ``.index`` or of ``.timeindex``, the lower one; 0 if one is empty.
+    """Return the offset after the last entry of ``.index`` or ``.timeindex``, whichever is lower; 0 if one is empty.
 
-    Entries from the first one that does not rise are ignored. A broker adds entries to both indexes together
+    An entry that does not rise is ignored, with all later entries. A broker adds entries to both indexes together
     (LogSegment.append), so a single damaged index proves nothing.
     """
     base = segment.base_offset or 0
@@ -101,13 +101,13 @@ def _last_rising(entries: Sequence[tuple[int, int]]) -> int:
 
 
 def first_evidence_of(part: Partition, epochs: Sequence[EpochEntry] | None) -> dict[str, int]:
-    """Return kind of file -> the highest log start offset that files of this kind permit.
+    """Return kind of file -> the log start offset that files of this kind prove: the log began there or below.
 
     A broker that deletes segments or records raises the start offset of the first epoch to the log start offset
     (UnifiedLog.maybeIncrementLogStartOffset, LeaderEpochFileCache.truncateFromStart). In a tiered topic the epochs
     begin at the first remote offset. An index without a ``.log`` proves that a segment began there: a broker renames a
-    deleted ``.log`` before its indexes (LogSegment.changeFileSuffixes). But if its ``.timeindex`` is empty, the segment
-    was empty, as compaction leaves it. If all indexes before the first log are so, the result is empty.
+    deleted ``.log`` before its indexes (LogSegment.changeFileSuffixes). A segment with an empty ``.timeindex`` had no
+    records, as after compaction. If all segments before the first log had no records, the result is empty.
     """
     found: dict[str, int] = {}
     logs = {posixpath.basename(each.path).partition(f".{LOG}")[0] for each in part.segments}

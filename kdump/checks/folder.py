@@ -35,8 +35,8 @@ UNFINISHED: Final = {
     file_names.TMP: HALF_WRITTEN,
 }
 DISCARDED: Final = (
-    "a file of an interrupted swap: a broker removes it when it starts, because a .cleaned file has a lower or equal "
-    "offset (LogLoader.removeTempFilesAndCollectSwapFiles)"
+    "a file of an interrupted swap. A broker removes it when it starts, because the name of a .cleaned file has the "
+    "same or a lower offset (LogLoader.removeTempFilesAndCollectSwapFiles)"
 )
 LEFTOVERS: Final = {
     file_names.DELETE_FOLDER: "a replica that is marked for deletion: a broker removes it when it starts",
@@ -60,9 +60,9 @@ READERS: Final[dict[str, tuple[Callable[[Bytes], object], IfBroken]]] = {
         IfBroken("Without the file a node starts, but has forgotten its vote.", Effect.STOPS_A_NODE),
     ),
 }
-"""File name -> its reader, and the advice and effect on a start if the file is invalid."""
+"""File name -> the reader of the file, and the effect on a start if the file is invalid."""
 SMALL: Final = 1 << 8
-"""The size in bytes below which the content of equal files is parsed once."""
+"""Files below this size, in bytes, are parsed only once if their content is equal."""
 KNOWN_BY_NAME: Final = frozenset(each.name for each in file_names.FILES if each.format is None)
 
 
@@ -121,9 +121,9 @@ def _no_files(partition: Partition, dirs: LogDirs) -> Iterator[Finding]:
         if is_lost:
             later = [each.base_offset or 0 for each in partition.segments if (each.base_offset or 0) > int(stem)]
             is_lost = not later or min(later) > (dirs.facts(partition, lambda _: None).log_start or 0)
-        text = f"a {what} has the name of an index: a broker cannot use it as a file"
+        text = f"this is a {what} with the name of an index: a broker cannot open it"
         if suffix == file_names.LOG:
-            text = f"a {what} has the name of a segment: a broker does not read it"
+            text = f"this is a {what} with the name of a segment: a broker does not read it"
             text += ", and the records of the segment are missing" if is_lost else ""
         yield Finding(
             level=Level.LOG if is_lost else Level.REMARK,
@@ -183,7 +183,8 @@ def _swap(partition: Partition, entry: Entry, path: str) -> Iterator[Finding]:
             text=f"when a broker starts, this file, which has no entries, replaces {target}",
             expected=f"{live.size} bytes",
             found="0 bytes",
-            advice="Move the .swap file away before a broker starts, or look-ups get slower. No record is lost.",
+            advice="Move the .swap file away before a broker starts: look-ups in an empty index are slow. No record is "
+            "lost.",
             commands=(aside(path),),
         )
 
@@ -235,8 +236,8 @@ def _producers(partition: Partition, entry: Entry) -> Iterator[Finding]:
             level=Level.DERIVED,
             file=path,
             kind=Code.COUNT,
-            text=f"{many(len(data) - size, 'byte follows', 'bytes follow')} the last entry: "
-            f"the snapshot counts {many(len(entries), 'producer')}",
+            text=f"the snapshot counts {many(len(entries), 'producer')}, but "
+            f"{many(len(data) - size, 'byte follows', 'bytes follow')} the last of these entries",
             position=size,
             expected=f"{size} bytes",
             found=f"{len(data)} bytes",

@@ -177,7 +177,7 @@ class IndexCheck:
             self.txns.ended(ended)
 
     def finish(self, *, readable: bool = True) -> Iterator[Finding]:
-        """Yield the findings, file by file. ``readable``: the log is valid to its end, so later entries are checked."""
+        """Yield the findings, file by file. If not ``readable``, the log is damaged: later entries are not checked."""
         files = self.files
         if files.log_size is None:
             yield Finding(
@@ -226,7 +226,7 @@ class IndexCheck:
         return remark(self.files.beside(suffix), Code.ABSENT, text)
 
     def _preallocation(self) -> Iterator[Finding]:
-        """Yield a remark if an index ends with zeros, but no broker preallocates files of these two sizes.
+        """Yield a remark if an index ends with zeros, and the sizes of the two indexes rule out preallocation.
 
         A broker preallocates and trims both indexes together. An empty ``.index`` with several time entries is normal:
         each clean stop adds a time entry (LogSegment.close).
@@ -236,15 +236,14 @@ class IndexCheck:
             return
         if (offsets.zero_tail or times.zero_tail) and not is_preallocated(offsets.size, times.size):
             text = (
-                f"zeros follow the entries, but not because of preallocation: no broker preallocates {offsets.size} "
-                f"bytes for the .index and {times.size} bytes for the .timeindex. Zeros may have overwritten the last "
-                "entry"
+                "zeros follow the entries, and may have overwritten the last entry: a broker does not preallocate an "
+                f".index of {offsets.size} bytes beside a .timeindex of {times.size} bytes"
             )
             yield remark(self.files.beside("index"), Code.PREALLOCATION, text)
 
 
 def is_preallocated(index_size: int, time_size: int) -> bool:
-    """Return whether a broker preallocates such index files: one ``segment.index.bytes`` gives both sizes (bytes)."""
+    """Return whether a broker preallocates two indexes to these sizes. ``segment.index.bytes`` determines both."""
     entry, step = TimeIndex.layout.size, OffsetIndex.layout.size
     return index_size > 0 and any((index_size + more) // entry * entry == time_size for more in range(step))
 

@@ -11,7 +11,7 @@ import posixpath
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.checks.log import GapLimits, LogCheck
-from kdump.errors import DamageError
+from kdump.errors import DamageError, many
 from kdump.findings import Finding, Level, remark
 from kdump.findings.codes import Code
 from kdump.internal_topics import CLUSTER_METADATA
@@ -58,7 +58,7 @@ def check(files: Files, path: str, *, records: bool = True, limit: int = DEFAULT
     end_offset, epoch = (int(named["offset"]), int(named["epoch"])) if named else (None, None)
     if named is None and name != BOOTSTRAP_SNAPSHOT:
         if snapshot_id(name) is not None:
-            text = "a node does not read a snapshot of this name: it may be a copy, and was not checked"
+            text = "kdump did not check this file: a node does not read a snapshot of this name, which may be a copy"
             return Snapshot(shown, None, None, 0, 0, (remark(shown, Code.NAME, text),))
         findings.append(_wrong(shown, Code.NAME, "the name of the snapshot has no end offset and epoch", None, _NAMES))
     log = LogCheck(records=records, topic=CLUSTER_METADATA, gaps=GapLimits(cleaned=False))
@@ -81,7 +81,7 @@ def check(files: Files, path: str, *, records: bool = True, limit: int = DEFAULT
         findings = [finding if finding.is_remark else finding._replace(advice=ADVICE) for finding in findings]
         findings += _frame(shown, size, first, last)
     if others:
-        text = f"{others} batches have a leader epoch that differs from the epoch in the name"
+        text = f"the leader epoch of {many(others, 'batch', 'batches')} differs from the epoch in the snapshot's name"
         findings.append(_wrong(shown, Code.LEADER_EPOCH, text, None, f"{epoch} in each batch"))
     return Snapshot(shown, end_offset, epoch, log.batches, size, tuple(findings))
 
@@ -129,7 +129,7 @@ def _wrong(file: str, kind: str, text: str, position: int | None, expected: str)
 
 
 def against_log(folder: str, snapshots: Iterable[Snapshot], log_start: int, log_end: int | None) -> Iterator[Finding]:
-    """Yield the findings on a log that begins or ends elsewhere than snapshots require. ``log_end``: None if empty."""
+    """Yield the findings on a gap between snapshots and log, in offsets. ``log_end`` is None for an empty log."""
     found = list(snapshots)
     newest = max((each.end_offset for each in found if each.end_offset is not None), default=None)
     sound = max((each.end_offset for each in found if each.sound and each.end_offset is not None), default=None)

@@ -51,7 +51,7 @@ RESERVED: Final = {0: 0xF8, 1: 0xF0, 2: 0xFF80}
 ZEROS: Final = "a preallocated file that was not trimmed"
 FEW_ZEROS: Final = "a preallocated file, or the first bytes of a truncated batch"
 UNUSUAL: Final = 0xFFF8
-"""The attribute bits of magic 2 except the codec. In most batches they are as in the previous batch."""
+"""The attribute bits of magic 2 except the codec. They seldom change from one batch to the next."""
 SPECIAL: Final = UNUSUAL & ~(record_layout.TIMESTAMP_TYPE_FLAG | record_layout.TRANSACTIONAL_FLAG)
 """The attribute bits that are set in few batches with data."""
 MOST_GAPS: Final = 1000
@@ -86,7 +86,7 @@ class LogRemarks:
         self._batches_of_future = 0
 
     def batch(self, file: str, batch: Batch) -> None:
-        """Add a batch. Batches without a producer may be left out if their timestamps are at or below ``latest``."""
+        """Add a batch. Callers may skip batches without a producer whose timestamps are at or below ``latest``."""
         header = batch.header
         if header.max_timestamp > self.latest:
             position = batch.position + record_layout.BATCH_HEADER.offsets["max_timestamp"]
@@ -106,12 +106,12 @@ class LogRemarks:
         self._open.clear()
 
     def finish(self) -> Iterator[Finding]:
-        """Yield a remark on open transactions and one on future timestamps, each with the first such batch."""
+        """Yield a remark on open transactions and one on future timestamps, each at the first batch of its kind."""
         if self._open:
             first = min(self._open.values(), key=lambda place: place.offset)
             text = (
-                f"{many(len(self._open), 'transaction')} without an end marker: read_committed consumers wait at the "
-                f"first one, which producer {first.value} began at offset {first.offset}"
+                f"{many(len(self._open), 'transaction')} without an end marker: read_committed consumers wait at "
+                f"offset {first.offset}, where producer {first.value} began a transaction"
             )
             advice = "'kdump transactions' shows which ones hang."
             yield remark(
@@ -123,7 +123,7 @@ class LogRemarks:
             time = iso_or_ms(self._future.value)
             text = (
                 f"{many(self._batches_of_future, 'batch', 'batches')} with a timestamp in the future (first: {time}): "
-                "retention by time keeps them until then"
+                "retention by time keeps their segments at least until these times"
             )
             yield remark(
                 self._future.file,
@@ -153,14 +153,15 @@ class GapLimits(NamedTuple):
     cleaned: bool | None = None
     """Whether compaction may have left gaps."""
     first_dirty: int | None = None
-    """A cleaner may have removed records below this offset. None if there are followers: they copy a leader's gaps."""
+    """A cleaner may have removed records below this offset. None with followers: they copy their leader's gaps."""
     stopped_at: int | None = None
-    """The log end offset of the broker's clean stop. Batches at or after it have wrong offsets."""
+    """The log end offset at the broker's clean stop. A batch with this or a higher offset has a wrong offset."""
     high_watermark: int | None = None
-    """The high watermark: the log once had a batch that ended there. None if there are followers.
+    """The high watermark: a batch of the log once ended there. None if the partition has followers.
 
     A cleaner does not compact the newest segment, so a gap in it around the high watermark is a loss. With followers
-    this does not hold: one that truncates its log copies gaps of its leader, and a killed broker's checkpoint is older.
+    it may be no loss: a follower that truncates its log copies the gaps of its leader, and if its broker was killed,
+    the checkpoint is older than the log.
     """
 
 
@@ -174,8 +175,8 @@ class LogCheck:
 
     ``records``: check the records in batches too, and decode those of Kafka's own topics. ``epochs`` are the entries of
     leader-epoch-checkpoint, or None without the file. ``gaps``: the facts that may explain gaps in offsets. ``at`` is
-    the current time in ms. No consumer receives records below ``log_start``: wrong checksums there are only remarks,
-    and so is all damage in a segment that ends there or before.
+    the current time in ms. No consumer receives records below ``log_start``. So a wrong checksum there is only a
+    remark. In a segment that ends at or below ``log_start`` all damage is only a remark.
     """
 
     def __init__(
@@ -203,7 +204,7 @@ class LogCheck:
         self._limits = gaps
         self.compacted = bool(gaps.cleaned)
         self._compacted_until = 0
-        """The offset after the last batch or gap that only compaction can explain."""
+        """The offset after the last sign of compaction: a batch without all its records, or a gap inside a segment."""
         self.next_offset: int | None = None
         """The offset after the last valid batch; None before the first batch."""
         self.wants_recovery = False
@@ -232,7 +233,7 @@ class LogCheck:
 
     @property
     def may_share(self) -> bool:
-        """Whether other workers can check batches: only with compiled code, and if no record must be decoded."""
+        """Whether other workers can check batches. This needs compiled code, and is impossible for decoded records."""
         return kernel.COMPILED and (not self._records or self._decode is None)
 
     def begin(
@@ -269,9 +270,9 @@ class LogCheck:
     ) -> Iterator[Finding]:
         """Yield the findings on the whole partition: gaps, open transactions and future timestamps.
 
-        A gap is a loss if it follows a segment in ``cut``, or has an offset in ``vanished``. ``cut`` has the base
-        offsets of segments whose index points past their log, ``vanished`` offsets in both indexes that no batch has.
-        ``restored`` are ranges of offsets (begin, end) in segments that a start restores: they are not gaps.
+        ``cut`` has the base offsets of segments whose index points past their log: a gap after such a segment is a
+        loss. ``vanished`` has offsets in both indexes that no batch has: a gap with such an offset is a loss.
+        ``restored`` has ranges of offsets (begin, end) in segments that a start restores: a gap inside them is none.
         """
         self._gaps = [
             gap for gap in self._gaps if not any(begin <= gap.first and gap.until <= end for begin, end in restored)
@@ -304,8 +305,8 @@ class LogCheck:
                 level=Level.REMARK,
                 file=file,
                 kind=Code.TIMESTAMP_TYPE,
-                text=f"the timestamp type changes {len(self._time_types) - 1} times in the partition (at this byte to "
-                f"{TIMESTAMP_TYPES[kind]}): the topic's config changed several times, or a bit of a batch is wrong",
+                text=f"the timestamp type changes {len(self._time_types) - 1} times in the partition, first to "
+                f"{TIMESTAMP_TYPES[kind]}: the topic's config changed several times, or a bit of a batch is wrong",
                 position=position,
             )
         count = len(self._gaps) + self._more_gaps - len(lost)
@@ -326,8 +327,8 @@ class LogCheck:
     def _is_lost_segment(self, gap: _Gap) -> bool:
         """Return whether a gap is a lost segment: it is between two segments, after the cleaner checkpoint.
 
-        A cleaner replaces segments before it writes its checkpoint (``LogCleanerManager.doneCleaning``). If it stopped
-        in between, batches after the checkpoint show compaction, and the gap is not a loss.
+        A cleaner replaces segments before it writes its checkpoint (``LogCleanerManager.doneCleaning``). If the cleaner
+        stopped in between, there are signs of compaction after the checkpoint. Then the gap is not a loss.
         """
         first = self._limits.first_dirty
         return first is not None and gap.after is not None and gap.until > first >= self._compacted_until
@@ -451,7 +452,7 @@ class LogCheck:
         return is_same and run.field("base_offset", until - 1) < self._epoch_until
 
     def _go_on(self, run: Run, row: int, until: int) -> None:
-        """Skip the usual batches ``row`` to ``until`` (exclusive), but check those whose producer sequence jumps."""
+        """Skip the batches ``row`` to ``until`` (exclusive), whose headers are usual. Check jumps in sequences."""
         if run.greatest("producer_id", row, until) >= 0:
             names = ("producer_id", "producer_epoch", "base_sequence", "last_sequence")
             columns = [run.column(name, row, until) for name in names]
@@ -583,7 +584,7 @@ class LogCheck:
         if needless:
             self._report(
                 Code.DELETE_HORIZON,
-                "the batch has a delete horizon, but it has all its records, and none is a tombstone",
+                "the batch has a delete horizon, but no tombstone and no removed record",
                 _at(batch, "attributes"),
                 offset=batch.last_offset,
                 expected="no delete horizon",
@@ -612,7 +613,8 @@ class LogCheck:
         record = f"{shell_pattern(f'{topic}-{partition}')}@{base}"
         return (
             f"The leaders of epochs {epochs[0]} and {epochs[1]} both wrote offset {base}: two brokers wrote this log. "
-            f"kdump explain {record} --in {shell_path(folder)} shows each copy, and the copy that consumers receive."
+            f"kdump explain {record} --in {shell_path(folder)} shows each of these records, and the one that consumers "
+            "receive."
         )
 
     def _new_epochs(self) -> str:
@@ -682,15 +684,16 @@ class LogCheck:
                     "the batch has no producer id, but has other producer fields",
                     _at(batch, "producer_id"),
                     expected="producer id -1, epoch and sequence -1 or 0, not transactional",
-                    found=f"{producer}, {epoch}, {sequence}{', transactional' if batch.is_transactional else ''}",
+                    found=f"producer id {producer}, epoch {epoch}, sequence {sequence}"
+                    f"{', transactional' if batch.is_transactional else ''}",
                 )
             return
         known = self._producers.get(producer)
         if epoch < 0 or (sequence < 0) != batch.is_control or (known is not None and epoch < known[0]):
             self._report(
                 Code.PRODUCER,
-                f"producer {producer}: epoch {epoch} and sequence {sequence} contradict earlier batches of this "
-                "producer",
+                f"producer {producer}: epoch {epoch} and sequence {sequence} are invalid, or contradict earlier "
+                "batches of this producer",
                 _at(batch, "producer_epoch"),
                 expected=f"epoch {known[0] if known else 0} or more",
                 found=epoch,
@@ -856,9 +859,9 @@ class LogCheck:
             )
 
     def _agrees(self, batch: Batch) -> bool:
-        """Return whether compiled code has checked that the records of a batch match its header.
+        """Return whether the records of a batch match its header, by a check in compiled code.
 
-        If False, each record must be checked in Python. Raises DamageError if the records cannot be decompressed.
+        False may mean that only Python can check the records. Raises DamageError if they cannot be decompressed.
         """
         if self._cursor is None or self._decode is not None or batch.is_control or not batch.count:
             return False
@@ -911,10 +914,10 @@ def _decoder(topic: str | None) -> Callable[[bytes | None, bytes | None], Decode
 
 
 def _loaded_versions(topic: str | None, release: tuple[int, ...]) -> Mapping[int, Versions]:
-    """Return record type -> the versions of its value, for the topics whose coordinators fail at an unknown version.
+    """Return record type -> the versions of its value that the coordinator of ``topic`` can load; {} for no limit.
 
-    They ignore unknown types (``CoordinatorLoaderImpl``). The transaction coordinator of 4.3 and later ignores both
-    (``TransactionLog``).
+    A coordinator fails at another version, and ignores unknown types (``CoordinatorLoaderImpl``). The transaction
+    coordinator of 4.3 and later also ignores unknown versions (``TransactionLog``).
     """
     if topic not in {CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE}:
         return {}
@@ -929,7 +932,7 @@ def _loaded_versions(topic: str | None, release: tuple[int, ...]) -> Mapping[int
 
 
 def _refusal(made: DecodedRecord, loaded: Mapping[int, Versions]) -> str:
-    """Return why a coordinator that loads these versions of values fails at a record, or ""."""
+    """Return the reason why a coordinator fails at a record, or "". ``loaded``: see :func:`_loaded_versions`."""
     value, versions = made.value, loaded.get(-1 if made.type is None else made.type)
     status = None if value is None or value.values is None else value.values.get("transactionStatus")
     if isinstance(status, int):
@@ -943,7 +946,7 @@ def _refusal(made: DecodedRecord, loaded: Mapping[int, Versions]) -> str:
 
 
 def _is_payload(topic: str | None) -> Callable[[bytes | None, bytes | None], bool] | None:
-    """Return a compiled function that tests whether key and value are well-formed; None if the topic has none."""
+    """Return a compiled test whether a key and a value are well-formed; None if there is none for the topic."""
     if f"{topic}-" != METADATA_LOG or not kernel.COMPILED:
         return None
     from kdump.internal_topics.decode import is_metadata_record
@@ -968,7 +971,7 @@ def _at(batch: RecordBatch, field: str) -> int:
 
 
 def _payload_faults(made: DecodedRecord, offset: int) -> Iterator[tuple[bool, str]]:
-    """Yield for each unreadable key or value whether its type and version are known, and the reason."""
+    """Yield a pair for each unreadable key or value: whether its type and version are known, and the reason."""
     for part in (made.key, made.value):
         if part is not None and part.reason:
             yield part.known, f"offset {offset}: {part.reason}"
@@ -977,7 +980,7 @@ def _payload_faults(made: DecodedRecord, offset: int) -> Iterator[tuple[bool, st
 def _oddities(batch: RecordBatch, record: Record, before: int | None) -> Iterator[str]:
     """Yield a sentence for each value of a record that Kafka never writes. ``before``: offset of the previous record.
 
-    Offsets are checked only in a compacted batch; for others ``misnumbered()`` does it.
+    The order of offsets is checked only in a compacted batch. ``misnumbered()`` checks it in other batches.
     """
     if before is not None and record.offset <= before and not batch.is_whole:
         yield f"offset {record.offset} follows offset {before}"

@@ -71,9 +71,9 @@ class IfBroken(NamedTuple):
     advice: str
     effect: Effect = Effect.STOPS
     of_number: Effect = Effect.READS_AS_EMPTY
-    """The effect of a malformed number (NumberDamageError), which differs from that of other damage."""
+    """The effect of a malformed number (NumberDamageError). ``effect`` is the effect of other damage."""
     in_dispensable: Effect = Effect.LEAVES_OUT
-    """The effect instead of :attr:`Effect.STOPS` if the broker can start without the log dir."""
+    """The effect that replaces :attr:`Effect.STOPS` if the broker can start without the log dir."""
 
     def effect_of(self, damage: DamageError, *, dispensable: bool) -> Effect:
         found = self.of_number if isinstance(damage, NumberDamageError) else self.effect
@@ -248,7 +248,8 @@ HALF_WRITTEN: Final = "a broker stopped while it wrote this file, and uses the f
 def broken(path: str, damage: DamageError, of: IfBroken, *, dispensable: bool = False, served: bool = True) -> Finding:
     """Return the finding on a file that a broker cannot read.
 
-    ``dispensable``: the broker starts without the log dir of the file. If ``served`` is false, it is not fatal.
+    ``dispensable``: the broker can start without the log dir of the file. The finding is fatal only if ``served``: the
+    broker loads the partition of the file.
     """
     effect = of.effect_of(damage, dispensable=dispensable)
     return Finding(

@@ -1,9 +1,9 @@
 """The check of ``.index`` against its log. The callers pass bytes and batches; no file is read here.
 
 An entry is correct if a batch starts at its position and ends with its offset. Brokers before 2.0 wrote the first
-offset of the batch. Brokers 2.0 to 3.8 wrote the last offset of the append that starts at the position: an append may
-have several batches, up to the next entry. The order of an entry is compared with the last correct entry, so one wrong
-entry gives one finding.
+offset of the batch. Brokers 2.0 to 3.8 wrote the last offset of the append that starts at the position. An append may
+have several batches; the last one is before the next entry. An entry must be above the last correct entry, not above
+the previous entry, so one wrong entry gives one finding.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ ADVICE: Final = (
     ".txnindex of the segment: a start rebuilds them only if the .index is missing. Or use kdump rebuild-index."
 )
 
+NO_END: Final = "names an offset at which no batch ends between this entry and the next"
 UNKNOWN, EITHER, FIRST, LAST, APPEND = range(5)
 CONVENTIONS: Final = {
     FIRST: "first offset of the batch (brokers before 2.0)",
@@ -60,7 +61,7 @@ class IndexFileCheck:
         return Finding(level=level, file=self.file, kind=kind, text=text, advice=advice, **more)
 
     def of_entry(self, slot: int, entry: str, fault: Fault, size: int, tail: str = "") -> Finding:
-        """Return the finding on entry number ``slot``. ``entry`` is its text, ``size`` the bytes of an entry."""
+        """Return the finding on entry ``slot``. ``entry`` is its text, ``size`` its bytes; ``tail`` ends the text."""
         return self.finding(
             fault.kind,
             f"entry {slot} ({entry}) {fault.text}{tail}",
@@ -73,7 +74,8 @@ class IndexFileCheck:
     def of_size(self, total: int, size: int) -> Iterator[Finding]:
         """Yield a finding if the size of the file (``total``) is not a multiple of the size of an entry, in bytes."""
         if rest := total % size:
-            text = f"the size of the file is not a multiple of {size}: {rest} bytes follow the last entry"
+            more = many(rest, "byte follows", "bytes follow")
+            text = f"the size of the file is not a multiple of {size}: {more} the last entry"
             yield self.finding(Code.SIZE, text, position=total - rest, expected=f"a multiple of {size}", found=total)
 
 
@@ -168,7 +170,7 @@ class OffsetIndexCheck(IndexFileCheck):
         return met
 
     def free(self, run: Run, row: int) -> int:
-        """Return the first row, from ``row`` on, of a batch that may have an entry; the row count if there is none."""
+        """Return the row of the first batch, at or after ``row``, that may have an entry; if none, the row count."""
         if self._pending is not None:
             return row
         if self.next_position >= run.end:
@@ -222,12 +224,12 @@ class OffsetIndexCheck(IndexFileCheck):
         if last == offset:
             self._verdicts[slot] = APPEND
         elif last > offset:
-            self._no_end(slot, "has an offset that is not the last offset of a batch up to the next entry")
+            self._no_end(slot, NO_END)
 
     def _give_up(self) -> None:
-        """Add the fault of the pending entry, if any: no batch before the next entry ends at its offset."""
+        """Add the fault of the pending entry, if there is one: its offset was not found before the next entry."""
         if self._pending is not None:
-            self._no_end(self._pending, "has an offset that is not the last offset of a batch up to the next entry")
+            self._no_end(self._pending, NO_END)
             self._pending = None
 
     def _no_end(self, slot: int, text: str) -> None:
@@ -239,7 +241,8 @@ class OffsetIndexCheck(IndexFileCheck):
     def finish(self, valid_end: int, *, closed: bool, readable: bool = True) -> Iterator[Finding]:
         """Yield the findings. ``valid_end`` is the position after the last batch that was read.
 
-        ``closed``: no broker writes to the segment. ``readable``: no damage follows, so later entries are checked.
+        ``closed``: no broker writes to the segment. If not ``readable``, the log is damaged at ``valid_end``: later
+        entries are not checked.
         """
         if self._pending is not None:
             if readable:
@@ -293,7 +296,7 @@ class OffsetIndexCheck(IndexFileCheck):
 
     @property
     def conventions(self) -> dict[int, int]:
-        """Kind of offset (FIRST, LAST or APPEND) -> number of entries with it. Unclear entries do not count."""
+        """Kind of offset (FIRST, LAST or APPEND) -> number of entries with it. Entries of two kinds are omitted."""
         return {verdict: count for verdict in CONVENTIONS if (count := self._verdicts.count(verdict))}
 
     def _remarks(self, *, closed: bool) -> Iterator[Finding]:
@@ -319,7 +322,10 @@ class OffsetIndexCheck(IndexFileCheck):
 
 
 def first_beyond(faults: dict[int, Fault], count: int) -> int:
-    """Return the number from which on all entries, two or more, point past the log; ``count`` if there is none."""
+    """Return the number of the first of two or more entries at the end of the index that all point past the log.
+
+    Return ``count`` if there are no such entries.
+    """
     slot = count
     while slot and slot - 1 in faults and faults[slot - 1].kind == Code.BEYOND_THE_LOG:
         slot -= 1
@@ -327,7 +333,7 @@ def first_beyond(faults: dict[int, Fault], count: int) -> int:
 
 
 def and_all_after(slot: int, lost: int, count: int) -> str:
-    """Return a text on the entries after ``slot`` if it is ``lost``, the result of :func:`first_beyond`; else ""."""
+    """Return the end of the message on entry ``slot``; "" unless it is ``lost``, the result of :func:`first_beyond`."""
     if slot != lost:
         return ""
     others = count - slot - 1
@@ -336,7 +342,7 @@ def and_all_after(slot: int, lost: int, count: int) -> str:
 
 
 class EntryGap(NamedTuple):
-    """The longest range of a log without an entry: its bytes and its end. ``indexed``: least distance of entries."""
+    """The longest range without an entry: its bytes and its end. ``indexed``: smallest distance between entries."""
 
     gap: int
     position: int
@@ -347,7 +353,7 @@ _NONE: Final = (0, 0)
 
 
 class Gaps:
-    """Measures the distances between entries, to estimate the broker's index.interval.bytes: no file has it."""
+    """Measures the distances between entries. They show index.interval.bytes of the broker, which is in no file."""
 
     def __init__(self) -> None:
         self._previous = 0
@@ -357,7 +363,7 @@ class Gaps:
         self._legacy = False
 
     def batch(self, batch: RecordBatch, indexed: bool) -> None:
-        """Measure the next batch. Magic 0 or 1 makes the result None: one entry may be for several messages."""
+        """Measure the next batch. If it is of magic 0 or 1, :meth:`hole` returns None: messages may share an entry."""
         self._legacy = self._legacy or batch.magic < 2
         position = batch.position
         gap = position - self._previous
@@ -377,10 +383,10 @@ class Gaps:
             self._open = (gap, position)
 
     def hole(self, *, closed: bool) -> EntryGap | None:
-        """Return the largest distance from an entry to a later batch without one.
+        """Return the longest range from an entry to a later batch, without an entry in between.
 
-        The batches after the last entry count only if ``closed``. The result is None if the distance is smaller than
-        all distances between entries, or for logs with magic 0 or 1.
+        Batches after the last entry count only if ``closed``. The result is None for a log with magic 0 or 1, and if
+        the range is shorter than all distances between entries.
         """
         gap, position = max(self._widest, self._open) if closed else self._widest
         if self._legacy or gap < self._smallest_indexed:

@@ -71,8 +71,8 @@ def check(
     """Check the indexes of a partition's segments in order, then index files without a log.
 
     ``log`` checks the batches in the same pass, and ``tap`` receives batches and damage. Without ``log``, only the
-    indexes are checked, and ``tap`` is not called. The segments before and after one that the user left out are not
-    compared. ``read`` receives the number of bytes read since its last call, ``fail`` the unreadable files (by
+    indexes are checked, and ``tap`` is not called. If the user left out a segment, its neighbours are not compared with
+    each other. ``read`` receives the number of bytes read since its last call, ``fail`` the unreadable files (by
     default it raises). ``jobs`` processes share a large segment if there is a ``log`` and no ``tap``.
     """
     segments, orphans = _with_logs(partition, fail)
@@ -116,7 +116,10 @@ def check(
 def _with_logs(
     partition: Partition, fail: Callable[[UnreadableError], None]
 ) -> tuple[list[Segment], dict[str, dict[str, bytes]]]:
-    """Return the segments, even if only an index was given; and stem -> suffix -> content of indexes without a log."""
+    """Return the segments, and the indexes without a log: name without suffix -> suffix -> content.
+
+    The user may name only an index: then its segment is included.
+    """
     named = [found for entry in partition.others if (found := INDEX_NAME.fullmatch(entry.name))]
     logs = {posixpath.basename(segment.path) for segment in partition.segments}
     missing: list[str] = []
@@ -280,7 +283,7 @@ class _IndexPass:
             self._is_over = not self._takes(batches)
 
     def end(self, region: Damage | Padding | Trailing) -> None:
-        """Read from a region that is not a valid batch as Kafka's reader, up to the byte at which this reader stops."""
+        """Read on like Kafka's reader: from a region that is not a valid batch to the byte at which it stops."""
         if self._is_over:
             return
         self._is_over = True

@@ -121,7 +121,7 @@ def _identified(
     unsure: set[tuple[str | None, int | None]],
     fail: Callable[[UnreadableError], None],
 ) -> Iterator[tuple[str | None, Partition]]:
-    """Yield (topic id, partition) for local partitions. If a store does not return the id, add it to ``unsure``."""
+    """Yield (topic id, partition) for local partitions. ``unsure`` receives those whose id a store does not return."""
     for part in local:
         failed: list[UnreadableError] = []
         if part.topic is not None and folder.leftover_of(part) is None:
@@ -157,9 +157,9 @@ def _places(
 
 
 def _there(place: _TieredPartition, segments: list[RemoteSegment], *, is_damaged: bool) -> Iterator[Finding]:
-    """Yield the findings on listed segments that are absent or have another size, and on stored ones not listed.
+    """Yield the findings on listed segments that are absent or have another size, and on unlisted stored segments.
 
-    If ``__remote_log_metadata`` is damaged (``is_damaged``), segments that are not listed are only remarks.
+    If ``__remote_log_metadata`` is damaged (``is_damaged``), an unlisted segment is only a remark.
     """
     for one in segments:
         stored = place.stored.get(one.id)
@@ -192,7 +192,10 @@ def _there(place: _TieredPartition, segments: list[RemoteSegment], *, is_damaged
     known = {one.id for one in segments}
     unlisted = [segment for segment_id, segment in place.stored.items() if segment_id not in known]
     if unlisted and not segments:
-        text = f"remote storage has {many(len(unlisted), 'segment')} of the partition, but the given paths list none"
+        text = (
+            f"remote storage has {many(len(unlisted), 'segment')} of the partition, but {remote_log_metadata.TOPIC} in "
+            "the given paths lists none"
+        )
         yield remark(place.shown, Code.UNLISTED, text)
         return
     for segment in unlisted:

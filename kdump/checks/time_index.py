@@ -96,7 +96,7 @@ class TimeIndexCheck(IndexFileCheck):
             self._previous_last = last
 
     def free(self, run: Run, row: int, until: int) -> int:
-        """Return the first row, from ``row`` on, of a batch that may have a time entry; ``until`` if there is none."""
+        """Return the row of the first batch, from ``row`` to ``until``, that may have an entry; if none, ``until``."""
         if row == until or run.greatest("last_offset", row, until) < self.next_offset:
             return until
         return next(at for at in range(row, until) if run.field("last_offset", at) >= self.next_offset)
@@ -132,8 +132,8 @@ class TimeIndexCheck(IndexFileCheck):
     def finish(self, *, closed: bool, offsets_good: bool, readable: bool = True) -> Iterator[Finding]:
         """Yield the findings.
 
-        ``closed``: no broker writes to the segment. ``offsets_good``: all entries of ``.index`` are correct. If
-        ``readable`` is false, the log was read only in part: missing entries and entries past it are not reported.
+        ``closed``: no broker writes to the segment. ``offsets_good``: all entries of ``.index`` are correct. If not
+        ``readable``, the log is damaged: missing entries, and entries after the damage, are not reported.
         """
         if readable:
             for slot in self._slots[self._at :]:
@@ -201,8 +201,8 @@ class TimeIndexCheck(IndexFileCheck):
             at = self.uncovered
             yield self.finding(
                 Code.COVERAGE,
-                f"an entry is missing: the log up to byte {at.position} (entry {at.slot} of the .index) has "
-                f"timestamps up to {at.highest}, but the last entry up to there has {at.newest}",
+                f"an entry is missing: the log up to byte {at.position} (entry {at.slot} of the .index) has timestamps "
+                f"up to {at.highest}, but the entries for this part of the log only have timestamps up to {at.newest}",
                 expected=at.highest,
                 found=at.newest,
             )

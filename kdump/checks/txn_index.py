@@ -1,8 +1,8 @@
 """The check of ``.txnindex`` against the transaction markers of its log. The callers pass bytes and transactions.
 
-A broker writes one entry for each ABORT marker of a transaction with data, in the order of the markers. By these
-entries it keeps aborted records from read_committed consumers: without the entry, they receive the records. The ABORT
-marker of a transaction without data may have an entry too; the first offset of that entry is the marker's offset.
+A broker writes one entry for each ABORT marker of a transaction with data, in the order of the markers. If an entry is
+missing, read_committed consumers receive the records of the aborted transaction. The ABORT marker of a transaction
+without data may have an entry too. The first offset of such an entry is the offset of the marker.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from kdump.checks.offset_index import Fault, IndexFileCheck
+from kdump.errors import many
 from kdump.findings import Finding, Level
 from kdump.findings.codes import Code
 from kdump.formats import txn_index
@@ -127,9 +128,9 @@ class TxnIndexCheck(IndexFileCheck):
             self._below(slot, Code.LAST_STABLE_OFFSET, text, str(stable), entry.last_stable_offset)
 
     def _below(self, slot: int, kind: str, text: str, expected: str, found: int) -> None:
-        """Save the fault of an offset that is too low, unless unread or removed batches explain it.
+        """Save the fault of an offset that is too low.
 
-        :meth:`finish` drops it if the log was compacted, or if batches before the segment were not read.
+        :meth:`finish` drops the fault if the log was compacted, or if batches before the segment were not read.
         """
         self._low[slot] = (Fault(kind, text, expected, found), found < self.base_offset)
 
@@ -175,7 +176,8 @@ class TxnIndexCheck(IndexFileCheck):
     def _absent(self, *, alone: bool) -> Iterator[Finding]:
         is_rebuilt = alone and not self.exists
         if is_rebuilt and self._missing:
-            text = f"the file and the .index are missing. The log has {len(self._missing)} aborted transactions"
+            count = many(len(self._missing), "aborted transaction")
+            text = f"the file and the .index are missing. The log has {count}"
             yield self.finding(Code.ABSENT, text, level=Level.REMARK, found=len(self._missing))
         for transaction in () if is_rebuilt else self._missing:
             state = "is missing" if self.exists else "is missing, because the file is missing"
@@ -187,5 +189,5 @@ class TxnIndexCheck(IndexFileCheck):
                 expected=f"an entry for offsets {first} to {last}",
             )
         if self._empty:
-            text = f"{self._empty} ABORT markers of transactions without data have no entry"
+            text = f"no entry for {many(self._empty, 'ABORT marker')} of a transaction without data"
             yield self.finding(Code.EMPTY_ABORT, text, level=Level.REMARK, found=self._empty)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from kdump.recovery.segment_end import Cut
 
 IRRELEVANT: Final = frozenset({file_names.META_PROPERTIES, file_names.PARTITION_METADATA})
-"""Files that do not change the recovery of a log, so it is predicted even if they are unreadable."""
+"""Files without effect on the recovery of a log. The recovery is predicted even if these files are unreadable."""
 NEEDED: Final = frozenset({file_names.LEADER_EPOCHS, file_names.PARTITION_METADATA})
 """Files that a broker must be able to read when it loads a log."""
 COPY_OF_A_RUNNING_BROKER: Final = " (this is normal in a copy of a running broker)"
@@ -92,9 +92,9 @@ class CheckedPartition(NamedTuple):
     topic_id: bytes | None = None
     """The topic id of ``partition.metadata``, if it is valid."""
     has_sound_indexes: bool = False
-    """Whether a broker finds ``sound_end`` by the indexes: none of them is wrong, and a start replaces none.
+    """Whether a broker finds ``sound_end`` with the indexes: all are correct, and a start does not replace any.
 
-    False for a log of magic 0 or 1: a broker decompresses its messages for the search, but a check may skip them.
+    False for a log of magic 0 or 1: to find the end, a broker decompresses messages that a check may not decompress.
     """
     is_plain: bool = False
     """Whether the folder is :attr:`kdump.log_dirs.partition.Partition.is_plain`."""
@@ -185,7 +185,7 @@ def _indexed(log: _Log) -> dict[str, int]:
 
 
 def _is_derived(finding: Finding) -> bool:
-    """Return whether a finding is on a file that can be rebuilt, and neither records nor a start depend on it."""
+    """Return whether a finding is on a file that can be rebuilt, with no loss of records and no failing start."""
     return finding.level is Level.DERIVED and not finding.is_grave
 
 
@@ -235,7 +235,7 @@ class _Log(NamedTuple):
     live: list[Segment]
     findings: list[Finding]
     faults: list[Finding]
-    """All findings but remarks."""
+    """All findings except remarks."""
     damaged: bool
 
 
@@ -298,7 +298,7 @@ def _stopped_at(place: LogDir) -> int | None:
     """Return the log end offset of a clean stop, or None if it is unknown.
 
     A broker that stops writes the log end as recovery point (LogManager.shutdown), and its high watermarks
-    (ReplicaManager.shutdown). The larger of both counts, so one entry that is too low gives no finding.
+    (ReplicaManager.shutdown). The result is the larger offset, because one of the two may be damaged and too low.
     """
     if not place.clean or place.recovery_point is None or place.high_watermark is None:
         return None
@@ -306,10 +306,10 @@ def _stopped_at(place: LogDir) -> int | None:
 
 
 def _cut(part: Partition, found: Sequence[Finding]) -> Iterator[int]:
-    """Yield the base offsets of segments whose index proves that the ``.log``, or the end of it, is missing.
+    """Yield the base offsets of segments whose index proves that the ``.log``, or its end, is missing.
 
-    A missing log with an empty time index does not count. It was empty too, as compaction leaves it: a rolled segment
-    with records has a time entry (LogSegment.onBecomeInactiveSegment).
+    A missing log with an empty time index is left out. It had no records, as after compaction: a rolled segment with
+    records has a time entry (LogSegment.onBecomeInactiveSegment).
     """
     proofs = [each for each in found if each.code in {Code.BEYOND_THE_LOG, Code.NO_LOG}]
     times = f".{file_names.TIME_INDEX}"
@@ -348,8 +348,8 @@ def _restored(
 def _vanished(found: Sequence[Finding]) -> set[int]:
     """Return the offsets that both indexes of a segment have, but no batch of the segment.
 
-    Damage of one index does not change the other, so a batch with this offset was written. It has a wrong base offset
-    now, or its bytes are lost. Compaction cannot be the cause, because it writes new indexes.
+    Damage of one index does not change the other index, so a batch with this offset was written. Its base offset or its
+    bytes are damaged now. Compaction is not the cause, because it writes new indexes.
     """
     by_file: dict[str, set[int]] = {}
     for each in found:
@@ -428,7 +428,8 @@ def _deleted(part: Partition, fail: Callable[[UnreadableError], None]) -> Iterat
                 text=f"this segment is marked for deletion, but has {many(records, 'record')} that no other segment "
                 "has: a start removes the file",
                 loses=records,
-                advice="Give the file its name back before a broker starts, unless a follower truncated its log."
+                advice="Remove .deleted from the file's name before a broker starts, unless this replica truncated its "
+                "log as a follower."
                 if is_free
                 else f"Copy the file before a broker starts: {target} has other records.",
                 commands=(f"mv {shell_path(each.name)} {shell_path(path)}",) if is_free else (),
@@ -462,7 +463,7 @@ def _marker(part: Partition, cut: Cut) -> Finding:
 
 
 def _outcome(where: str, outcome: Outcome, who: str, *, would: bool = False) -> Iterator[Finding]:
-    """Yield the findings on the outcome of a start. ``would``: the stop was clean, so an unclean one gives remarks."""
+    """Yield the findings on the outcome of a start. ``would``: the last stop was clean, so all findings are remarks."""
     with_records = [cut for cut in outcome.cuts if cut.records]
     if len(outcome.cuts) > 1 and with_records:
         first = min(cut.first_offset or 0 for cut in with_records)  # a second cut of a segment comes last
@@ -471,7 +472,7 @@ def _outcome(where: str, outcome: Outcome, who: str, *, would: bool = False) -> 
             level=Level.REMARK if would else Level.LOG,
             file=where,
             kind=Code.RECOVERY,
-            text=f"{who} would truncate or delete {many(len(outcome.cuts), 'segment')}: "
+            text=f"{who} would truncate or delete {many(len(outcome.cuts), 'segment')} and lose "
             f"{offsets_text(first, last)}, "
             f"{many(sum(cut.records for cut in with_records), 'record')}, "
             f"{many(sum(cut.size for cut in outcome.cuts), 'byte')} in all",

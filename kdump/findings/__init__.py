@@ -116,12 +116,12 @@ class Finding(_FindingFields):
 
     @property
     def is_grave(self) -> bool:
-        """Whether a broker does not start because of it, or records are missing or would be lost."""
+        """Whether the problem prevents a broker's start, or records are missing or would be lost."""
         return self.fatal or self.missing is not None or self.loses is not None
 
     @property
     def is_hole(self) -> bool:
-        """Whether it reports only that offsets are missing: a broker accepts such a log."""
+        """Whether the only problem is missing offsets: a broker accepts such a log."""
         return self.level is Level.LOG and is_hole(self.kind, self.file)
 
 
@@ -143,7 +143,7 @@ KDUMP: Final = "kdump "
 
 
 def of_a_copy(finding: Finding) -> Finding:
-    """Return a finding for files in an archive or store, with kdump's commands only. It advises to copy the files."""
+    """Return a finding on files in an archive or store: only kdump's commands, and the advice to copy the files."""
     kept = tuple(command for command in finding.commands if command.startswith(KDUMP))
     if kept == finding.commands:
         return finding

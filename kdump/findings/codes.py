@@ -33,7 +33,7 @@ class FindingCode(str):
         return row
 
     def __reduce__(self) -> tuple[Callable[[str], FindingCode], tuple[str]]:
-        """A copy is the row itself, so that rows can be compared with ``is``."""
+        """Make ``copy`` and ``pickle`` return this row itself, so that rows can be compared with ``is``."""
         return row, (str(self),)
 
     @property
@@ -51,8 +51,8 @@ class Code:
     RECORDS_MISSING = FindingCode("records-missing", "log", "Records are missing at the beginning or end of a log, or the log is empty, but other files prove that they were written.", "Restore the segments; another replica or a backup may have the records.", "LogLoader")
     HIGH_WATERMARK = FindingCode("high-watermark", "log", "The log ends below its high watermark: committed records are missing.", "Another replica or a backup may have the records.", "UnifiedLog")
     BECOMES_STRAY = FindingCode("becomes-stray", "log", "A start renames the folder to -stray: its topic id is missing or wrong.", "Write partition.metadata before a start.", "LogManager.isStrayReplica")
-    ONLY_COPY_IS_STRAY = FindingCode("only-copy-is-stray", "log", "A -stray, -delete or -future folder holds the only copy of records.", "Give the folder its name back.", "LogManager.isStrayReplica, ReplicaAlterLogDirsThread")
-    ONLY_IN_DELETED = FindingCode("only-in-deleted", "log", "A segment that is marked for deletion holds records that no other segment has: a start removes the segment.", "Give the file its name back before a start.", "LogLoader.removeTempFilesAndCollectSwapFiles")
+    ONLY_COPY_IS_STRAY = FindingCode("only-copy-is-stray", "log", "A -stray, -delete or -future folder holds the only copy of records.", "Rename the folder to TOPIC-PARTITION.", "LogManager.isStrayReplica, ReplicaAlterLogDirsThread")
+    ONLY_IN_DELETED = FindingCode("only-in-deleted", "log", "A segment that is marked for deletion holds records that no other segment has: a start removes the segment.", "Remove .deleted from the file's name before a start.", "LogLoader.removeTempFilesAndCollectSwapFiles")
     STRAY_FOLDER = FindingCode("stray-folder", "remark", "A -stray folder: no broker serves or removes it.", "Compare the folder with the live replica before you remove it.", "LogManager.isStrayReplica")
     METADATA_LOG_MISSING = FindingCode("metadata-log-missing", "log", "The metadata log is missing or empty: a start makes every partition stray.", "Restore __cluster_metadata-0 before a start.", "KafkaMetadataLog")
     METADATA_REPLAY = FindingCode("metadata-replay", "log", "A record of the metadata log cannot be replayed: a controller does not start.", "kdump metadata reports the record.", "MetadataLoader")
@@ -71,7 +71,7 @@ class Code:
     TWICE = FindingCode("twice", "derived", "Two log dirs of one broker hold the same partition: the broker does not start.", "Move one of the two folders away.", "LogManager.loadLogs")
     CLUSTER_ID = FindingCode("cluster-id", "log", "Two log dirs of one broker have different cluster ids: the broker does not start.", "Take the log dir of the other cluster out of log.dirs.", "MetaPropertiesEnsemble.verify")
     DIRECTORY_ID = FindingCode("directory-id", "derived", "Two log dirs have the same directory.id: a broker does not start.", "Remove the line directory.id from one of them.", "MetaPropertiesEnsemble.verify")
-    ABSENT = FindingCode("absent", "derived", "A file is missing.", "", "LogSegment, MetaPropertiesEnsemble")
+    ABSENT = FindingCode("absent", "derived", "An index or meta.properties is missing.", "", "LogSegment, MetaPropertiesEnsemble")
     START = FindingCode("start", "log", "A broker does not start: the text of the finding has Kafka's exception or message.", "", "LogManager")
     # the causes in the outcomes of a dry start (broker_start/outcome.py)
     # a start: log dirs and their ids
@@ -82,7 +82,7 @@ class Code:
     CLUSTER_ID_DIFFERS = FindingCode("cluster-id-differs", "log", "meta.properties names another cluster than the other log dirs.", _START, "MetaPropertiesEnsemble, LogManager")
     DIRECTORY_ID_TWICE = FindingCode("directory-id-twice", "log", "Two log dirs have the same directory.id.", _START, "MetaPropertiesEnsemble, LogManager")
     DIRECTORY_ID_RESERVED = FindingCode("directory-id-reserved", "log", "A log dir has a directory.id that Kafka reserves.", _START, "MetaPropertiesEnsemble, LogManager")
-    VOTER_DIRECTORY_DIFFERS = FindingCode("voter-directory-differs", "log", "The voters in the metadata log have another directory.id for this node.", _START, "VoterSet, KafkaRaftClient")
+    VOTER_DIRECTORY_DIFFERS = FindingCode("voter-directory-differs", "log", "The voters in the metadata log list this node with another directory.id than its meta.properties.", _START, "VoterSet, KafkaRaftClient")
     LOG_DIR_MISSING = FindingCode("log-dir-missing", "log", "A log dir is missing.", _START, "MetaPropertiesEnsemble, LogManager")
     LOG_DIR_NO_FOLDER = FindingCode("log-dir-no-folder", "log", "The path of a log dir is not a folder.", _START, "MetaPropertiesEnsemble, LogManager")
     LOG_DIR_UNREADABLE = FindingCode("log-dir-unreadable", "log", "A log dir cannot be listed.", _START, "MetaPropertiesEnsemble, LogManager")
@@ -96,7 +96,7 @@ class Code:
     METADATA_LOG_SHORT = FindingCode("metadata-log-behind", "log", "The metadata log ends below an offset in its own files: later changes are lost.", _START, "KafkaMetadataLog, KafkaRaftServer, MetadataLoader")
     METADATA_SNAPSHOT_BROKEN = FindingCode("metadata-snapshot-broken", "log", "A snapshot of the metadata log cannot be read.", _START, "KafkaMetadataLog, KafkaRaftServer, MetadataLoader")
     METADATA_REPLAY_BROKEN = FindingCode("metadata-replay-broken", "log", "A record of the metadata log cannot be replayed.", _START, "KafkaMetadataLog, KafkaRaftServer, MetadataLoader")
-    METADATA_TOO_NEW = FindingCode("metadata-too-new", "log", "The broker's release does not support a feature in the metadata log, or its level (such as that of metadata.version).", _START, "KafkaMetadataLog, KafkaRaftServer, MetadataLoader")
+    METADATA_TOO_NEW = FindingCode("metadata-too-new", "log", "The broker's release does not support the level of a feature in the metadata log, such as metadata.version.", _START, "KafkaMetadataLog, KafkaRaftServer, MetadataLoader")
     CONFIG_REFUSED = FindingCode("config-refused", "log", "The release refuses the value of a topic's config in the metadata log.", "Set a valid value with the old release first.", "LogConfig, LogManager.fetchTopicConfigOverrides")
     METADATA_ID_DIFFERS = FindingCode("metadata-id-differs", "log", "partition.metadata of the metadata log does not have the fixed topic id of metadata logs.", _START, "KafkaMetadataLog, KafkaRaftServer, MetadataLoader")
     SNAPSHOT_AHEAD = FindingCode("snapshot-ahead", "log", "A snapshot ends after the metadata log: a node deletes the log.", _START, "KafkaMetadataLog, KafkaRaftServer, MetadataLoader")
@@ -118,7 +118,7 @@ class Code:
     SNAPSHOT_UNREADABLE = FindingCode("snapshot-unreadable", "log", "A producer snapshot cannot be opened.", _START, "LogLoader, UnifiedLog")
     LOG_UNREADABLE = FindingCode("log-unreadable", "log", "A segment cannot be read.", _START, "LogLoader, UnifiedLog")
     SPLIT_REFUSED = FindingCode("split-refused", "log", "The files of an interrupted split of a segment do not fit together.", _START, "LogLoader, UnifiedLog")
-    OFFSET_REFUSED = FindingCode("offset-refused", "log", "The offsets of a segment that is loaded without recovery do not rise.", _START, "LogLoader, UnifiedLog")
+    OFFSET_REFUSED = FindingCode("offset-refused", "log", "A broker loads a segment without recovery, and the offsets of the segment do not rise.", _START, "LogLoader, UnifiedLog")
     FILE_UNREADABLE = FindingCode("file-unreadable", "log", "kdump cannot read a file that the result of the start depends on. The broker may be able to read it.", _START, "LogLoader, UnifiedLog")
     # a start: the outcome of a folder
     NO_TOPIC_ID = FindingCode("no-topic-id", "log", "The folder has no topic id: it becomes stray.", _START, "LogManager, BrokerMetadataPublisher")
@@ -130,8 +130,8 @@ class Code:
     NAMED_FUTURE = FindingCode("named-future", "log", "A -future folder: a replica that moves from another log dir.", _START, "LogManager, BrokerMetadataPublisher")
     PROMOTED = FindingCode("promoted", "log", "A -future folder becomes the current folder.", _START, "LogManager, BrokerMetadataPublisher")
     NO_FOLDER = FindingCode("no-folder", "log", "The partition is assigned to this broker and has no folder: it begins empty.", _START, "LogManager, BrokerMetadataPublisher")
-    FILE_OWNER = FindingCode("file-owner", "remark", "The owner of the log dir may not write a partition folder, a segment or .lock: if the broker runs as this user, the log dir goes offline.", "Let the user of the broker write them.", "FileRecords, FileLock")
-    FILE_SYSTEM = FindingCode("file-system", "remark", "The file system of the log dir is full or mounted read-only: a broker that uses this path does not start, or takes the log dir offline.", "Let the file system take writes.", "LogManager, FileLock")
+    FILE_OWNER = FindingCode("file-owner", "remark", "The owner of the log dir may not write a partition folder, a segment or .lock: if the broker runs as this user, the log dir goes offline.", "Give the broker's user permission to write them.", "FileRecords, FileLock")
+    FILE_SYSTEM = FindingCode("file-system", "remark", "The file system of the log dir is full or mounted read-only: a broker that uses this path does not start, or takes the log dir offline.", "Free space, or mount the file system read-write.", "LogManager, FileLock")
     LEADER_DELAYED = FindingCode("leader-delayed", "remark", "The metadata log assigns a partition to a directory.id that no log dir of the broker has: the partition can be without a leader for some minutes after a start.", "Elect the leaders with kafka-leader-election.sh after the start.", "DirectoryId, ReplicationControlManager")
     NO_SEGMENT = FindingCode("no-segment", "log", "The folder holds no segment: the log begins empty at its log start offset.", _START, "LogManager, BrokerMetadataPublisher")
     # a start: the losses of a log
@@ -140,7 +140,7 @@ class Code:
     START_BEYOND_END = FindingCode("start-beyond-end", "log", "The log start offset is above the log end: all segments are deleted.", _START, "LogLoader, LogSegment")
     OFFSETS_GO_BACK = FindingCode("offsets-go-back", "log", "Recovery truncates the log where offsets do not rise.", _START, "LogLoader, LogSegment")
     LATER_SEGMENT = FindingCode("later-segment", "log", "An earlier segment is truncated, so this segment is deleted.", _START, "LogLoader, LogSegment")
-    CLEANED_DISCARDS_SWAP = FindingCode("cleaned-discards-swap", "log", "A .cleaned file of a lower or equal base offset: the .swap file is deleted.", _START, "LogLoader, LogSegment")
+    CLEANED_DISCARDS_SWAP = FindingCode("cleaned-discards-swap", "log", "A .swap file is deleted, because a .cleaned file has the same or a lower base offset.", _START, "LogLoader, LogSegment")
     BATCH = FindingCode("batch", "derived", "A batch of a snapshot of the metadata log is damaged.", "", "RecordsSnapshotReader")
     NAME = FindingCode("name", "derived", "A node does not start with this snapshot name.", "Move the file away.", "Snapshots")
     # batches and records
@@ -200,20 +200,20 @@ class Code:
     POSITION = FindingCode("position", "derived", "An entry names a position at which no batch begins.", _REBUILD, "OffsetIndex")
     TIMESTAMP = FindingCode("timestamp", "derived", "An entry has a timestamp that is not the greatest so far.", _REBUILD, "TimeIndex")
     BEYOND_THE_LOG = FindingCode("beyond-the-log", "derived", "An entry points past the end of the log.", _REBUILD, "OffsetIndex")
-    CONVENTION = FindingCode("convention", "remark", "The entries have the first or the last offset of each batch: this depends on the release of the broker.", "", "KIP-33")
-    COVERAGE = FindingCode("coverage", "derived", "A range of the log that is longer than usual has no index entry, or the last entry of a time index is too old.", "", "LogSegment.append")
-    PREALLOCATION = FindingCode("preallocation", "remark", "Zeros follow the entries of an index, but a broker does not preallocate the two indexes of a segment to these sizes.", "", "AbstractIndex")
+    CONVENTION = FindingCode("convention", "remark", "The entries have the first or the last offset of each batch. Both are valid: the broker's release decides.", "", "KIP-33")
+    COVERAGE = FindingCode("coverage", "derived", "An unusually long range of the log has no index entry, or the last entry of a time index is too old.", "", "LogSegment.append")
+    PREALLOCATION = FindingCode("preallocation", "remark", "Zeros follow the entries of an index, and the sizes of the two indexes rule out preallocation.", "", "AbstractIndex")
     EMPTY = FindingCode("empty", "remark", "An index without entries.", "", "AbstractIndex")
     NO_LOG = FindingCode("no-log", "derived", "An index without a log.", "", "LogLoader")
     MISSING = FindingCode("missing", "derived", "An aborted transaction is missing from .txnindex.", _REBUILD, "TransactionIndex")
-    EMPTY_ABORT = FindingCode("empty-abort", "remark", "An aborted transaction without records.", "", "TransactionIndex")
+    EMPTY_ABORT = FindingCode("empty-abort", "remark", "An aborted transaction without records has no index entry.", "", "TransactionIndex")
     FIRST_OFFSET = FindingCode("first-offset", "derived", "The first offset of an aborted transaction is wrong.", _REBUILD, "TransactionIndex")
     LAST_STABLE_OFFSET = FindingCode("last-stable-offset", "derived", "The last stable offset of an entry is wrong.", _REBUILD, "TransactionIndex")
     PRODUCER_ID = FindingCode("producer-id", "derived", "The producer of an entry differs from the producer of the aborted transaction.", _REBUILD, "TransactionIndex")
     SANITY_CHECK = FindingCode("sanity-check", "derived", "Kafka's own sanity check of an index fails.", _REBUILD, "AbstractIndex.sanityCheck")
     COUNT = FindingCode("count", "derived", "A count does not fit the entries.", "", "CheckpointFile, ProducerStateManager")
-    LINE = FindingCode("line", "derived", "A line of a checkpoint is malformed.", "Move the file away if a broker starts without it.", "CheckpointFile")
-    TEXT = FindingCode("text", "derived", "A checkpoint that is not text.", "Move the file away if a broker starts without it.", "CheckpointFile")
+    LINE = FindingCode("line", "derived", "A line of a checkpoint is malformed.", "If a broker can start without this file, move the file away.", "CheckpointFile")
+    TEXT = FindingCode("text", "derived", "A checkpoint that is not text.", "If a broker can start without this file, move the file away.", "CheckpointFile")
     VERSION = FindingCode("version", "derived", "The version is not supported.", "", "CheckpointFile, PartitionMetadataFile")
     PROPERTY = FindingCode("property", "derived", "A property of meta.properties is missing or wrong.", "Write the file with the right ids.", "MetaPropertiesVersion")
     ESCAPE = FindingCode("escape", "derived", "A malformed escape sequence.", "", "java.util.Properties")

@@ -34,7 +34,7 @@ Outcome: TypeAlias = Literal[
 
 - ``no-start``: the broker does not start;
 - ``lost``: a start loses records, or does not serve records that are missing or in stray folders;
-- ``open``: records may be lost, depending on files that are not here (METADATA_ELSEWHERE);
+- ``open``: records may be lost, but the metadata log that decides this is not in the paths (METADATA_ELSEWHERE);
 - ``damaged``: a log is damaged;
 - ``missing``: offsets are missing from a log whose batches are all valid;
 - ``unread``: a file or folder could not be read;

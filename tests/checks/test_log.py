@@ -71,8 +71,8 @@ def test_remarks_name_the_first_and_count_all(tmp_path):
     batches = [within(0, 5), within(1, 6), *(data(offset, max_timestamp=1 << 62) for offset in (2, 3))]
     found = remarks(tmp_path, (0, batches))
     assert (
-        "2 transactions without an end marker: read_committed consumers wait at the first one, "
-        "which producer 5 began at offset 0" in found["open transaction"].text
+        "2 transactions without an end marker: read_committed consumers wait at offset 0, "
+        "where producer 5 began a transaction" in found["open transaction"].text
     )
     assert "2 batches with a timestamp in the future (first: 4611686018427387904" in (found["future timestamp"].text)
 

@@ -177,7 +177,8 @@ def test_without_metadata_nothing_is_known(tmp_path, held):
 def test_of_a_partition_that_another_partition_of_the_metadata_lists_there_is_a_remark(tmp_path, held):
     other = Segment(0, 2, batches(0, 3), 50, topic="other")
     found = Stage(tmp_path, *held, other).check(copied(*held))
-    assert found == [("unlisted", "remote storage has 1 segment of the partition, but the given paths list none")]
+    text = "remote storage has 1 segment of the partition, but __remote_log_metadata in the given paths lists none"
+    assert found == [("unlisted", text)]
 
 
 def test_other_topics_are_left_alone(tmp_path, held):

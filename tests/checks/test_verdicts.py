@@ -249,7 +249,7 @@ def test_a_cleaned_file_discards_index_swap_files_too(cases, tmp_path):
     (folder / f"{0:020}.log.cleaned").touch()
     code, text, _ = check(folder.parents[1], "d1", options=("--notes",))
     assert code == 0
-    assert f"{SWAPS[0]}: a file of an interrupted swap: a broker removes it" in text
+    assert f"{SWAPS[0]}: a file of an interrupted swap. A broker removes it" in text
 
 
 def test_no_salvage_is_advised_where_no_valid_batch_is_left(cases):

@@ -47,7 +47,7 @@ def test_of_two_writers_the_later_leader_epoch_wins(cases, tmp_path):
 def test_an_overview_of_two_writers_names_the_command_that_compares_them(cases):
     done = kdump("two-writers", cwd=cases)
     (line,) = [line for line in done.stdout.decode().splitlines() if "two brokers wrote this log" in line]
-    command = shlex.split(line[line.index("kdump explain") : line.index(" shows each copy")])
+    command = shlex.split(line[line.index("kdump explain") : line.index(" shows each of these records")])
     assert command[2:] == ["t-0@10", "--in", "two-writers/d1/t-0"]
     assert b"(leader epoch 3) holds a different record" in kdump(*command[1:], cwd=cases).stdout
     advice = [finding["advice"] for finding in lines(kdump("check", "two-writers", "-o", "jsonl", cwd=cases))[:-1]]
