@@ -234,7 +234,7 @@ def _note_missing_snapshot(place: Place) -> None:
         place.report.note(f"{place.partition.name}: {text}")
 
 
-HELP: Final = f"""List the producers that each partition knows.
+HELP: Final = f"""List the producers in the producer state of each partition.
 
 \b
 Examples:

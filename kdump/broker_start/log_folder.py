@@ -94,7 +94,6 @@ class LogDirFiles:
         return self.entries.get(name)
 
     def shown(self, name: str) -> str:
-        """Return the shown path of a file in the log dir."""
         return self.files.shown(posixpath.join(self.path, name))
 
     def read(self, name: str) -> bytes:
@@ -109,7 +108,7 @@ class LogDirFiles:
         return not entry.is_folder and not entry.size and self.files.look(entry.path) is None
 
     def closed(self, paths: Iterable[str]) -> Iterator[str]:
-        """Yield the paths in a local log dir that the owner of the log dir may not write (:func:`may_write`)."""
+        """Yield the paths in a local log dir for which its owner has no write permission (:func:`may_write`)."""
         if self.files is LOCAL:
             with suppress(OSError):  # the part of the start that reads the log dir reports it
                 owner = os.stat(self.path or ".")  # noqa: PTH116  pathlib is slow to import
@@ -119,7 +118,7 @@ class LogDirFiles:
                             yield path
 
     def no_writes(self) -> str:
-        """Return why the file system of a local log dir takes no writes, or an empty text."""
+        """Return why the file system of a local log dir cannot be written: full or mounted read-only; else ""."""
         if self.files is not LOCAL:
             return ""
         try:

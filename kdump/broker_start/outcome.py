@@ -122,9 +122,9 @@ class BrokerStart(NamedTuple):
     logs: tuple[LogStart, ...] = ()
     """All logs, including those that a failing start does not reach."""
     closed: Mapping[str, tuple[str, ...]] = {}
-    """Log dir -> the shown paths of files and folders in it that the owner of the log dir may not write."""
+    """Log dir -> the shown paths in it for which the owner of the log dir has no write permission."""
     no_writes: Mapping[str, str] = {}
-    """Log dir -> the reason why its file system takes no writes: full, or mounted read-only."""
+    """Log dir -> the reason why its file system cannot be written: ``full`` or ``mounted read-only``."""
     unserved: tuple[StartCause, ...] = ()
     """The reasons why a broker starts, but becomes the leader of no partition."""
     unknown: tuple[StartCause, ...] = ()

@@ -468,10 +468,7 @@ class _BrokerRun:
                 self.fatal.append(StartCause(code=Code.TWO_FOLDERS, file=folder.name, text=text))
 
     def _promote(self, directories: Mapping[LogDirFiles, bytes | None]) -> None:
-        """Let a -future folder replace the current folder if the metadata assigns the partition to its log dir.
-
-        Source: ``recoverAbandonedFutureLogs``.
-        """
+        """Replace a current folder by the -future folder, if the metadata assigns the partition to its log dir."""
         for number, (log_dir, folder, log) in enumerate(self.loaded):
             if folder.parsed.state != file_names.FUTURE_FOLDER or log.outcome is not StartOutcome.FUTURE:
                 continue

@@ -47,7 +47,7 @@ class Everything:
 
 
 class LogEvidence(NamedTuple):
-    """The offsets of a log, and the limits of its start and end that other files prove. ``size`` is in bytes."""
+    """The offsets of a log, and the bounds of its start and end offset that other files prove. ``size`` is in bytes."""
 
     start: int | None = None
     end: int | None = None
@@ -126,7 +126,8 @@ class _StartFindings:
                 Code.FILE_SYSTEM,
                 f"the file system of the log dir is {reason}: a broker that uses this path does not start, or "
                 "takes the log dir offline",
-                advice="Before the broker starts, let the file system take writes. kdump itself needs no space here.",
+                advice="Before the broker starts, free space on the file system, or mount it read-write. kdump itself "
+                "needs no space here.",
             )
         for cause in self.start.unserved:
             yield self._unserved(cause)
@@ -488,7 +489,7 @@ class _StartFindings:
             kind=Code.ONLY_COPY_IS_STRAY,
             text=text,
             loses=records if is_certain else None,
-            advice="Keep this folder. With the broker stopped, let it take the place of the current folder.",
+            advice="Keep this folder. With the broker stopped, replace the current folder by this folder.",
             commands=(rename if current.path is None else in_turn([aside(current.path), rename]),),
         )
 
@@ -785,7 +786,7 @@ class _StartFindings:
             file=log.path or "",
             kind=Code.RECORDS_MISSING,
             text=f"{gone} missing: the log begins at offset {first}, but once began at or below {least} ({shown})"
-            + (f"; compaction may have removed some of the {many(first - least, 'record')} before" if compacted else "")
+            + (f"; compaction may have removed some of the {many(first - least, 'record')} below" if compacted else "")
             + ("" if is_certain else ". This is normal if the topic is in remote storage"),
             offset=least,
             expected=f"{least} or lower",

@@ -146,12 +146,12 @@ class DumpOptions:
             raise UsageError("--no-payload and --keys-only cannot be combined with -o raw or -f; --redact can")
         self.columns  # noqa: B018  raises UsageError for an unknown column
         if self.jobs is not None and self.jobs > 1 and self.output in WHOLE:
-            raise UsageError(f"--jobs cannot be combined with -o {self.output}, which is one document: try -o jsonl")
+            raise UsageError(f"--jobs cannot be combined with -o {self.output}: one process writes it. Try -o jsonl")
         self._refuse_proof()
         self._refuse_file()
         if self.follow and (self.filter.committed or self.count or self.output in WHOLE):
             raise UsageError(
-                "--follow never ends: it cannot be combined with --count, -o json, -o table and --isolation "
+                "--follow never ends: it cannot be combined with --count, -o json, -o table or --isolation "
                 "read_committed"
             )
 

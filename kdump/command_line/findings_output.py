@@ -56,10 +56,7 @@ class FindingsOutput:
     def add(
         self, findings: Sequence[Finding], *, segments: int = 0, batches: int = 0, size: int = 0, folder: str = ""
     ) -> None:
-        """Print findings below the name ``folder``, or if it is empty, below their files. Add all to the summary.
-
-        ``segments``, ``batches`` and ``size`` (bytes) are the checked ones.
-        """
+        """Print findings under ``folder``, or if it is empty, under their files. Add all numbers to the summary."""
         run, summary = self._run, self.summary
         summary.segments += segments
         summary.batches += batches

@@ -126,7 +126,7 @@ def index_interval(effect: str) -> Callable[[FC], FC]:
 
 
 def _watch(ctx: click.Context, param: click.Parameter, how: str) -> None:
-    """Apply ``--cache`` to the whole process; by default the value before the command (``kdump --cache drop dump``)."""
+    """Apply ``--cache`` to the whole process. It may be before the command, too: ``kdump --cache drop dump``."""
     given = ctx.get_parameter_source(str(param.name)) == click.core.ParameterSource.COMMANDLINE
     if ctx.resilient_parsing or not (given or ctx.parent is None):
         return

@@ -117,7 +117,7 @@ def one_of(texts: Iterable[str], known: Iterable[T], name: Callable[[T], str], w
     for part in ",".join(texts).split(","):
         word = part.strip()
         if word not in table:
-            hint = did_you_mean(word, table) or f"; there are {', '.join(table)}"
+            hint = did_you_mean(word, table) or f"; choose from {', '.join(table)}"
             raise UsageError(f"{word!r} is not a {what}{hint}")
         found[word] = table[word]
     return list(found.values())

@@ -250,7 +250,7 @@ class Session:
 
     @property
     def status(self) -> int:
-        """The gravest exit status so far: unreadable, then damaged, then derived, then absent; 0 without a report."""
+        """The gravest exit status so far: for an unreadable file, damage, a wrong derived file, or an absent topic."""
         return next((status for status in _BY_RANK if status in self.statuses), 0)
 
     def _cannot(self, text: str, hint: str = "") -> None:

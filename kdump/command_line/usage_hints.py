@@ -132,10 +132,7 @@ def _has_metadata_log(path: str) -> bool:
 
 
 def _with_in(words: Sequence[str]) -> str | None:
-    """Return the command line with ``--in`` before each path; None if it has no path, or no record is found.
-
-    If the command line has no record (``orders-0@5``), the result has the first record of the path.
-    """
+    """Return the command line with ``--in`` before paths, and with a record (``orders-0@5``); None without either."""
     for word in words[1:]:
         path, _, offset = word.rpartition("@")
         if "/" in path and offset.isdecimal() and command_of_path(path) is not None:  # d1/orders-0@5
@@ -158,10 +155,7 @@ def _with_in(words: Sequence[str]) -> str | None:
 
 
 def _first_record(path: str, command: str) -> str | None:
-    """Return the first record of a path as an argument of ``command``: ``orders-0@5``, or ``@5`` without a topic.
-
-    Return None if there is no record, or no topic for a command other than ``get``.
-    """
+    """Return the first record of a path as an argument of ``command``, or None. Only ``get`` accepts ``@5``."""
     from kdump.api import open as open_log
 
     try:

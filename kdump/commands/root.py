@@ -38,7 +38,7 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "diff": "Compare the copies that brokers have of the same partitions.",
         "offsets": "Show the first offset and the end offset of each partition.",
         "transactions": "List open and hanging transactions, and the commands that end them.",
-        "producers": "List the producers that each partition knows.",
+        "producers": "List the producers in the producer state of each partition.",
         "coordinator": "Show which partition coordinates an id.",
         "groups": "List consumer groups, their members, offsets and lag.",
         "schemas": "List the schemas of a schema registry, from its topic.",
@@ -62,7 +62,7 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "mcp": "Serve the commands as read-only tools to an assistant (MCP, stdio).",
     },
     "More": {
-        "help": "Explain a command, an incident or a topic; without one, list them.",
+        "help": "Explain a command, an incident or a topic. Without a name, list all.",
         "compat": "List the outputs that --compat can print.",
         "completion": "Print the completion script of a shell.",
     },

@@ -157,10 +157,7 @@ class KernelLines:
         return lines
 
     def records(self, head: Shape | None, shape: Shape, limit: int, count: int) -> int | None:
-        """Print the batch's line (unless ``head`` is None), then its records. Return the same as :meth:`batch`.
-
-        ``writer`` has the batch. ``limit`` is in bytes of lines, ``count`` the number of records.
-        """
+        """Print a batch: its line unless ``head`` is None, then its records. Return the same as :meth:`batch`."""
         printer, writer = self.printer, self.writer
         while True:
             lines = writer.lines(head, shape, limit)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from kdump.segments.regions import Region
 
 CELL: Final = 1 << 16
-"""A chain ends at each multiple of this number of offsets: so chains of replicas with other segments are comparable."""
+"""A chain ends at each multiple of this number of offsets. So chains are comparable even if segments differ."""
 WAITING: Final = 1 << 10
 """Approximate count of numbers (three per batch) that are collected before they go into the checksum of a chain."""
 AT_ONCE: Final = 1 << 20
@@ -147,7 +147,7 @@ class Chain:
         return self.end - self.position
 
     def goes_on(self, place: BatchPlace | PlacesInARow) -> bool:
-        """Return whether ``place`` continues the chain: the next bytes, and offsets up to the next multiple of CELL."""
+        """Return whether batches continue the chain: they follow directly, with higher offsets, in the same CELL."""
         follows = self.segment is place.segment and self.end == place.position
         return follows and place.base_offset > self.last_offset and place.base_offset < _end_of_cell(self.base_offset)
 
@@ -209,7 +209,7 @@ class Chain:
         self._make_sure(seen)
 
     def _seen(self, region: Region, seen: list[Chain]) -> Batches:
-        """Add a region, read again, to the chain in ``seen``. Return it. Raises UnreadableError if it has changed."""
+        """Return a region that was read again, and add it to ``seen``. Raises UnreadableError if the file changed."""
         if isinstance(region, Run) and region.rises:
             link(seen, row_of(self.segment, region, 0, region.batch_count))
         else:
@@ -241,7 +241,7 @@ def link(chains: list[Chain], place: BatchPlace | PlacesInARow) -> None:
 
 
 def in_rows(each: Segment, regions: Iterable[Region]) -> Iterator[BatchPlace | PlacesInARow | LeftOutRange | Padding]:
-    """Like :func:`places`, but combine the batches of a run, except the first and the last, up to multiples of CELL."""
+    """Like :func:`places`, but with one item for many batches of a run; its first and last batch stay separate."""
     for region in regions:
         if isinstance(region, Run) and region.batch_count > 2 and region.rises:
             yield from places(each, [region.batch(0)])
@@ -252,7 +252,7 @@ def in_rows(each: Segment, regions: Iterable[Region]) -> Iterator[BatchPlace | P
 
 
 def _rows_of(each: Segment, run: Run) -> Iterator[PlacesInARow]:
-    """Yield the places of a run without its first and last batch: one item up to each multiple of CELL."""
+    """Yield the places of a run without its first and last batch: one item for the batches in each CELL of offsets."""
     bases, row = run.column("base_offset"), 1
     while row < run.batch_count - 1:
         end_row = bisect_left(bases, _end_of_cell(bases[row]), row, run.batch_count - 1)

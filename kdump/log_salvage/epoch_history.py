@@ -26,7 +26,7 @@ _epoch = attrgetter("epoch")
 
 
 class EpochHistory:
-    """Leader epochs in rising order, with start offsets. An epoch is dropped if a newer one starts there or before."""
+    """Rising leader epochs with start offsets. A newer epoch replaces all epochs that start at its offset or later."""
 
     def __init__(self, entries: Iterable[EpochEntry]) -> None:
         self.entries: list[EpochEntry] = []
@@ -48,7 +48,7 @@ class EpochHistory:
         return self.entries[number - 1].epoch if number else None
 
     def limit(self, base_offset: int, epoch: int) -> int:
-        """Return the offset at which ``epoch``, the epoch of a batch at ``base_offset``, ends in this history.
+        """Return the offset at which the ``epoch`` of a batch ends. The batch begins at ``base_offset``.
 
         Return NEVER for the newest epoch, for -1, and for an empty history. Return ``base_offset`` if the history has
         another epoch at this offset: the batch does not belong to the log.

@@ -1,12 +1,13 @@
 """Merges the valid batches of several damaged replicas of a partition in offset order.
 
 The first pass finds the valid batches of each replica and stores them as chains. The second pass puts the chains in
-order. Duplicates are written once. Of overlapping batches one is kept: that with the highest leader epoch, as after an
-election; then that with the lowest base offset; then that of the replica that was given first. A single replica whose
-batches are in order needs only one pass (:func:`in_one_pass`).
+order. Duplicates are written once. If batches overlap, the batch with the highest leader epoch is kept, as after an
+election. Then the lowest base offset decides, then the order of the replicas on the command line. A single replica
+whose batches are in order needs only one pass (:func:`in_one_pass`).
 
 No checksum covers the offset of a magic 2 batch, so each offset is compared with the batches before and after. A batch
-that contradicts both is left out, unless it continues its own leader epoch: batches of two leaders may alternate.
+is left out if both contradict its offset. But it is kept if it follows the last batch of the same leader epoch, because
+the batches of two leaders may alternate.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ class Account:
 
 
 def ahead(regions: Iterator[T], source: Source, revocable: RevocableSource, size: int) -> Iterator[T]:
-    """Return ``regions``. If ``source`` is local, threads read their ``size`` bytes ahead through ``revocable``."""
+    """Return ``regions`` of ``size`` bytes. If ``source`` is local, threads read them ahead, with ``revocable``."""
     return read_ahead.read(regions, revocable, size, unpack=False) if isinstance(source, LocalFile) else regions
 
 
@@ -82,8 +83,8 @@ def judged(
 ) -> Iterator[tuple[BatchPlace | PlacesInARow, bool]]:
     """Yield the batches of a segment, each with True, or False if the batches before and after contradict its offset.
 
-    Such batches, damaged and unreadable ranges, and padding are added to ``account``. ``progress`` receives the number
-    of bytes read. Raises StoreError.
+    Contradicted batches, damaged and unreadable ranges, and padding are added to ``account``. ``progress`` receives the
+    number of bytes read. Raises StoreError.
     """
     misplaced: list[LeftOutRange] = []
     before: BatchPlace | PlacesInARow | None = None
@@ -150,7 +151,7 @@ def _is_contradicted(
 
 
 def merge(copies: Iterable[Partition], progress: Callable[[int], None] = lambda _: None) -> tuple[list[Chain], Account]:
-    """Return the merged log of the replicas as chains in offset order, and the account. Unreadable ranges are lost.
+    """Return the merged log of the replicas as chains in offset order, and the account (with unreadable ranges).
 
     ``progress`` receives the number of bytes read. Raises UnreadableError if overlapping batches have changed when they
     are read again, and StoreError if an object store does not answer.

@@ -36,7 +36,7 @@ class SliceRange(NamedTuple):
     last: int | None
 
     def may_hold(self, segment: Segment, after: Segment | None) -> bool:
-        """Return whether the base offsets of a segment and of the next one, ``after``, allow offsets of the range."""
+        """Return whether a segment can have offsets of the range. ``after`` is the next segment, or None."""
         end = None if after is None else after.base_offset
         if self.first is not None and end is not None and end <= self.first:
             return False
@@ -75,7 +75,7 @@ def write(
 ) -> Slice | None:
     """Write the batches with offsets of the range to a new file ``out``. If there are none, write no file, return None.
 
-    ``lost`` receives damage that may have had such offsets, ``note`` receives messages on files that killed runs left.
+    ``lost`` receives damage that may have had such offsets, ``note`` messages on leftover files of killed processes.
     Raises UsageError if ``out`` exists, UnreadableError if a segment cannot be read or ``out`` cannot be written.
     """
     first: tuple[int, int] | None = None

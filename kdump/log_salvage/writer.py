@@ -105,9 +105,9 @@ def write(
 ) -> tuple[WrittenLog, Account]:
     """Write one partition to ``out``, a folder of :func:`kdump.output.files.new_folder`.
 
-    ``report`` receives the files beside the log that a broker refuses or that cannot be read. Its progress counts the
-    bytes of the copies; each of two passes counts half of them. New files have the modes of the copies. DeleteRecords
-    or retention removed the records below ``log_start``, which is None if no checkpoint has it.
+    ``report`` receives the files beside the log that a broker refuses or that cannot be read, and the progress in bytes
+    of the copies. If there are two passes, each counts half of the bytes. New files have the modes of the copies.
+    DeleteRecords or retention removed the records below ``log_start``, which is None if no checkpoint has it.
 
     Raises UnreadableError if a file changes between two passes, StoreError, and OSError if a file cannot be written.
     """
@@ -165,7 +165,7 @@ def _write_log(
     span: _Bounds,
     progress: Callable[[int], None],
 ) -> tuple[_LogWriter, Account]:
-    """Write the segments. One copy whose batches are in order needs one pass, other copies need two."""
+    """Write the segments: in one pass for a single copy whose batches are in order, else in two passes."""
     if len(copies) == 1:
         log, account = _LogWriter(folder, limits, log_start, access, span), Account()
         done = _BytesDone(progress)
@@ -184,7 +184,7 @@ def _write_log(
 
 
 class _BytesDone:
-    """Reports the number of bytes done. ``take_back`` subtracts them, because all bytes are read a second time."""
+    """Reports the number of bytes done. ``take_back`` sets it to 0, because all bytes are read a second time."""
 
     def __init__(self, progress: Callable[[int], None]) -> None:
         self._progress, self._done = progress, 0
@@ -231,7 +231,7 @@ class _LogWriter:
             self._end_as_before()
 
     def _end_as_before(self) -> None:
-        """Add an empty segment at the last old base offset if the new log ends below: no offset is then used twice."""
+        """Make the new log end at the last base offset of the copies or later, so that no offset is used again."""
         if self._span.begin is None:
             return
         if not self.written.segments and self._span.begin < self._span.end:

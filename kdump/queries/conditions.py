@@ -1,8 +1,8 @@
 """Converts the condition that DuckDB pushes down to bounds of columns, so that the reader reads less.
 
 DuckDB passes the condition as an Arrow expression after its own optimizer; the text of the expression is parsed. An
-unknown part counts as true, so the bounds may include rows that do not meet the condition, but never exclude a row that
-does. The caller applies the expression itself to each block.
+unknown part counts as true. So all rows that meet the condition are within the bounds, and maybe others. The caller
+applies the expression itself to each block.
 """
 
 from __future__ import annotations
@@ -215,7 +215,7 @@ def _of_group(items: list[tuple[str, Any]], names: Mapping[str, bool]) -> Bounds
 
 
 def compared(name: str, sign: str, kind: str, value: Any) -> Bounds:
-    """Return the bounds of a comparison of a column with a literal of ``kind`` word (true, false), text or number."""
+    """Return the bounds of a comparison with a literal. ``kind`` is ``word`` (true, false), ``text`` or ``number``."""
     if sign == "==" and kind == "word" and value in ("true", "false"):
         return {name: Values(only=frozenset((value == "true",)))}
     if sign == "==" and kind == "text":

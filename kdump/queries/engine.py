@@ -257,7 +257,7 @@ class Running:
 
     @property
     def late(self) -> str:
-        """The message after the time limit."""
+        """The message for a query that exceeded the time limit."""
         return f"query: stopped after {self._engine.limits.timeout or 0:g} s (--timeout)"
 
     @property

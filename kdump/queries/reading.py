@@ -51,7 +51,7 @@ _ROWS: Final = 4096
 """Maximum number of rows in a block of an answer."""
 _FEWEST: Final = 2
 _FEW: Final = 8
-"""A block has 2 * ROWS rows if it has at most _FEWEST columns, ROWS up to _FEW, else ROWS // 8 (:func:`_most_rows`)."""
+"""Blocks with at most _FEWEST columns have more rows than blocks with at most _FEW (:func:`_most_rows`)."""
 _STEP: Final = 1 << 20
 """Number of bytes of log after which progress is reported, and a stopped query is noticed."""
 _WORDS: Final = [TIMESTAMP_TYPES[0], TIMESTAMP_TYPES[1]]
@@ -106,7 +106,7 @@ class SqlInputs(NamedTuple):
     committed: bool = False
     every_replica: bool = False
     out_of_order: bool = False
-    """Whether segments after a range of timestamps are read too, for records with older timestamps."""
+    """Whether segments that begin after the requested times are read too: they may have records of these times."""
     payloads: bool = True
     """Whether keys, values and headers are shown; otherwise they are null."""
     redactor: Redactor | None = None

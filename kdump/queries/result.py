@@ -80,8 +80,8 @@ def sql(  # noqa: PLR0913  each option by its name
 
     Values of ``params`` replace ``$NAME`` in the query: numbers, texts, bytes, datetimes and others. ``at`` is the time
     that counts as now. ``isolation="read_committed"`` returns only the records that such a consumer receives.
-    ``out_of_order`` also reads segments that begin after a range of timestamps, for records with older timestamps.
-    ``decode`` adds the column ``decoded`` to records, ``schema`` the typed columns of a subject, as in
+    ``out_of_order`` also reads segments that begin after the requested times, because they may have records of these
+    times. ``decode`` adds the column ``decoded`` to records. ``schema`` adds the typed columns of a subject, as in
     :func:`kdump.open`. The query is stopped after ``timeout`` seconds; ``memory`` is DuckDB's limit in bytes. All rows
     are held in memory. If several columns are named ``n``, the second becomes ``n_1``. Requires DuckDB and pyarrow.
 

@@ -157,7 +157,7 @@ def _table(tables: Iterable[LineTable], name: str) -> LineTable:
 
 
 class FindingView(View):
-    """The findings of ``kdump check``: the fields of :class:`kdump.findings.Finding`. Remarks are left out."""
+    """The findings of ``kdump check``: the fields of :class:`kdump.findings.Finding`. Notes are left out."""
 
     def __init__(self, name: str, doc: str, *, whole: bool) -> None:
         """Without ``whole`` the view lacks the fields of :data:`_OF_DETAILS`."""

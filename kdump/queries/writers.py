@@ -11,6 +11,7 @@ from typing import IO, TYPE_CHECKING, Any, BinaryIO, Final, Self, TypeAlias
 import pyarrow as pa
 
 from kdump.arrow import files
+from kdump.errors import many
 from kdump.primitives.encodings import to_text
 from kdump.primitives.terminal import harmless_line
 from kdump.printers.json_text import harmless_json
@@ -470,7 +471,7 @@ class TextTable:
             if self._width is None:
                 out.writelines(line(row))
         if self._width is not None and count > done:
-            out.write(f"... {count - done:,} more rows (--out FILE or a pipe gets all)\n".encode())
+            out.write(f"... {many(count - done, 'more row')} (--out FILE or a pipe gets all rows)\n".encode())
         return count
 
     def _rows(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Row]:

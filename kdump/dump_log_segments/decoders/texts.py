@@ -49,18 +49,16 @@ class SkippingParser:
     """Whether the key is read and required."""
 
     def __call__(self, offset: int, key: bytes | None, value: bytes | None) -> Texts:
-        """Return the texts of a record. Raises DamageError where DumpLogSegments stops."""
         raise NotImplementedError
 
     def skipped(self, offset: int, java_message: str | None) -> Texts:
-        """Return the texts of an unreadable record; ``java_message`` is that of Java's exception, if it has one."""
+        """Return the texts of an unreadable record. ``java_message`` is the message of Java's exception, or None."""
         raise NotImplementedError
 
     def read(self, entry: Record | Message) -> Texts:
         """Return the texts of a record, or :meth:`skipped` if its key or value is larger than its message.
 
-        DumpLogSegments catches the errors of ``record.key()`` and ``record.value()``. It does not catch those of
-        ``record.hasKey()``.
+        DumpLogSegments catches errors of ``record.key()`` and ``record.value()``, but not those of ``record.hasKey()``.
         ``Utils.sizeDelimited`` sets the limit of a buffer to the size.
         """
         if self.reads_key and entry.key_size < 0:
@@ -92,7 +90,7 @@ def parsed(parser: Parser, entry: Record | Message) -> Texts:
 
 def no_key(offset: int) -> DamageError:
     return DamageError(
-        "payload", f"the record at offset {offset} has no key, which should contain the type of the record"
+        "payload", f"the record at offset {offset} has no key: the key should contain the type of the record"
     )
 
 

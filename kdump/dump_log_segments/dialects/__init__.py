@@ -1,8 +1,7 @@
 """The output of each Kafka release's DumpLogSegments, as data, in one module per kind of output.
 
-A dialect describes the output of consecutive releases. It is declared as the previous dialect with changed fields. Only
-this package depends on releases; printers read the fields. This module parses release numbers and finds their dialects
-(:func:`newest`).
+A dialect describes the output of consecutive releases, as changes to the previous dialect. Only this package depends on
+releases; printers read the fields. This module parses release numbers and finds their dialects (:func:`newest`).
 """
 
 from __future__ import annotations

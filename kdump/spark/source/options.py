@@ -331,8 +331,8 @@ OPTIONS: Final = (
     Option(
         "skipUnreadable",
         *_SWITCH,
-        "Treat bytes that a failing local disk does not return (EIO) as damage. By default they end the job in every "
-        "mode. Other unreadable files always end it.",
+        "Count bytes as damage if a failing local disk does not return them (EIO). By default they end the job in "
+        "every mode. Other unreadable files always end it.",
     ),
     Option("includeControl", *_SWITCH, "Also read control records, such as transaction markers."),
     Option(
