@@ -786,7 +786,7 @@ class _StartFindings:
             file=log.path or "",
             kind=Code.RECORDS_MISSING,
             text=f"{gone} missing: the log begins at offset {first}, but once began at or below {least} ({shown})"
-            + (f"; compaction may have removed some of the {many(first - least, 'record')} below" if compacted else "")
+            + (f"; compaction may have removed some records below offset {first}" if compacted else "")
             + ("" if is_certain else ". This is normal if the topic is in remote storage"),
             offset=least,
             expected=f"{least} or lower",

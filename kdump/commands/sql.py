@@ -104,7 +104,7 @@ MOST_SECONDS: Final = 10**8
 @click.option(
     "--out-of-order",
     is_flag=True,
-    help="With a condition on timestamps: also read later segments, which may have older records.",
+    help="Also read segments that begin after the requested times. They may have records of these times.",
 )
 @click.option(
     "--tz",
