@@ -1,4 +1,4 @@
-"""Converts the lines of answers and findings to Arrow: a column for each field of a line's class, named as in JSON."""
+"""Converts the lines of answers and findings to Arrow. Each field of a line becomes a column with its name in JSON."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 KIND: Final = "kind"
 _PLAIN: Final = {int: pa.int64(), float: pa.float64(), bool: pa.bool_(), str: pa.string()}
 _NAMED: Final = {"partition": pa.int32()}
-"""Column -> the type that it has in the tables of records; by default a field's type follows from its annotation."""
+"""Column -> its type in the tables of records. The types of all other columns follow from annotations."""
 
 
 class LineColumns:
-    """The columns of lines of several classes: ``kind``, then each field once. A class without the field has nulls.
+    """The columns of a table for lines of several classes: ``kind``, then each field once; null if a line lacks it.
 
-    If two classes have a field of one name and of different types, the second gets the column ``<kind><field>``.
+    If fields of two classes have the same name but different types, the second one becomes ``<kind><Field>``.
     """
 
     def __init__(self, kinds: Iterable[type[AnswerLine]]) -> None:
@@ -59,7 +59,7 @@ def table(kind: type[AnswerLine], lines: Iterable[AnswerLine]) -> pa.Table:
 
 
 def rows_table(rows: Iterable[dict[str, Any]], shape: pa.Schema) -> pa.Table:
-    """Return JSON objects as a table with the columns of ``shape``. A value without a fixed type becomes JSON text."""
+    """Return JSON objects as a table with the columns of ``shape``. A column of JSON type becomes one of JSON text."""
     texts = [field.name for field in shape if isinstance(field.type, pa.JsonType)] if hasattr(pa, "JsonType") else []
     plain = pa.schema([pa.field(one.name, pa.string()) if one.name in texts else one for one in shape])
     made = [{**row, **{name: _json_text(row.get(name)) for name in texts}} for row in rows]
@@ -90,7 +90,7 @@ def _json_text(value: Any) -> str | None:
 
 
 def fields_of(line: Any) -> Iterator[tuple[str, pa.DataType]]:
-    """Yield the fields of a class of lines as columns, each with its name in JSON and its type."""
+    """Yield the name in JSON and the Arrow type of each field. ``line`` is a dataclass."""
     hints = get_type_hints(line)
     for field in fields(line):
         name = camel_case(field.name)

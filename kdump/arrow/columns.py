@@ -1,6 +1,6 @@
 """Collects the records of one file as rows, and makes Arrow record batches of the wanted columns (:class:`Rows`).
 
-Values that belong to a batch are stored once, and repeated for its rows at the end. The caller reads the file.
+The caller reads the file. Values of a batch are stored once; :meth:`Rows.take` repeats them for each row of the batch.
 :mod:`kdump.arrow.recorded` makes columns of record fields.
 """
 
@@ -37,13 +37,13 @@ BYTES: Final = 2 << 20
 """A record batch is full with this many bytes of keys, values and headers. DuckDB holds several record batches."""
 EARLIEST_MS: Final = -62_135_596_800_000
 LATEST_MS: Final = 253_402_300_799_999
-"""The first and last millisecond of the years 1 to 9999, the range of Spark."""
+"""EARLIEST_MS and LATEST_MS are the first and last millisecond of the years 1 to 9999, the range of Spark."""
 
 _COLUMNS: Final = {column.name: column for column in (*RECORD, DECODED)}
 _TYPED: Final = frozenset(typed_columns.NAMES)
 _OF_CONTROL: Final = {"controlType", "coordinatorEpoch"}
 _MARKS: Final = {"aboveHighWatermark": ("high_watermark", "greater_equal"), "belowLogStart": ("log_start", "less")}
-"""Column -> a field of :class:`kdump.rows.selection.SegmentFacts`, and the function that compares offsets with it."""
+"""Column -> an offset in :class:`kdump.rows.selection.SegmentFacts`, and how a record's offset compares with it."""
 
 
 def growing(most: int) -> Iterator[int]:
@@ -57,7 +57,8 @@ def growing(most: int) -> Iterator[int]:
 def end_of_block(schema: pa.Schema) -> pa.RecordBatch:
     """Return the empty record batch that stands for a damaged range in a stream.
 
-    Rows before and after it are not joined, so that a consumer who has enough rows stops before the damage is reported.
+    Rows before and after it are not joined. A caller that needs only the rows before it never gets the report of the
+    damage.
     """
     import pyarrow as pa
 
@@ -65,7 +66,7 @@ def end_of_block(schema: pa.Schema) -> pa.RecordBatch:
 
 
 def schema_of(names: Iterable[str], typed: TypedColumns | None = None) -> pa.Schema:
-    """Return the schema of the columns with these names. ``typed`` has the columns of a subject."""
+    """Return the schema of the columns with these names. ``typed`` has the columns from a registry's schema."""
     import pyarrow as pa
 
     fields = []
@@ -82,8 +83,8 @@ def schema_of(names: Iterable[str], typed: TypedColumns | None = None) -> pa.Sch
 class Rows:
     """Collects rows of one file for Arrow. ``names`` are the columns, in order.
 
-    :meth:`read` lets compiled code read a batch and select records by the bounds of ``wanted``. If it returns False,
-    the caller selects the records and passes them to :meth:`add`. An Arrow record batch has rows of one method only.
+    :meth:`read` selects the records of a batch by the bounds of ``wanted``, in compiled code. If it returns False, the
+    caller selects the records and passes them to :meth:`add`. The two methods never fill the same Arrow record batch.
     """
 
     def __init__(
@@ -96,7 +97,7 @@ class Rows:
         typed: TypedColumns | None = None,
         most_rows: int | None = None,
     ) -> None:
-        """``typed`` makes the columns of fields that a schema has. ``most_rows``: size of a full record batch.
+        """``typed`` makes the columns from a registry's schema. ``most_rows``: number of rows of a full record batch.
 
         With ``null_headers`` the column ``headers`` is null for a record without headers.
         """
@@ -138,7 +139,7 @@ class Rows:
         self._batches.append(item)
 
     def read(self, batch: Batch, transaction: str | None, *, drop: bool = False) -> bool:
-        """Add the selected records of a batch; with ``drop`` only check them. Return False if Python must read it."""
+        """Add the selected records of a batch; if ``drop``, only check all. Return False if Python must read them."""
         columns = self._columns
         if columns is None:
             return False
@@ -251,7 +252,7 @@ class Rows:
         return pa.array([None if value is None else json_text.plain(column, value) for value in values], kind)
 
     def _against_mark(self, column: Column, kind: pa.DataType) -> pa.Array:
-        """Return a column of :data:`_MARKS`: each offset against that of a checkpoint; null without a checkpoint."""
+        """Return whether each record is above or below an offset (:data:`_MARKS`); null if the offset is unknown."""
         import pyarrow as pa
         import pyarrow.compute as pc
 

@@ -24,13 +24,14 @@ if TYPE_CHECKING:
 ROW_GROUP: Final = 122_880
 """Maximum number of rows of a row group."""
 ROW_GROUP_BYTES: Final = 8 << 20
-"""Size in bytes from which on rows are written as a row group. The writer uses a few times as much memory."""
+"""Rows of this size in bytes are written as a row group. The writer uses a few times as much memory."""
 
 
 def _is_payload(field: pa.Field) -> bool:
-    """Return whether a column has bytes that are not keys, such as the values of records.
+    """Return whether a column has bytes other than keys, such as the values of records.
 
-    Statistics of such a column would take five times its largest value in memory, and no reader needs them.
+    Parquet gets no statistics of these columns: they take five times the largest value in memory, and no reader needs
+    them.
     """
     import pyarrow as pa
 
@@ -103,7 +104,7 @@ class ParquetFile:
 
 
 class _Output:
-    """The file to which PyArrow writes. If ``write`` is set to ``len``, further bytes are dropped."""
+    """The file to which PyArrow writes. To drop all further bytes, a caller sets ``write`` to the function ``len``."""
 
     def __init__(self, out: BinaryIO) -> None:
         self.write: Callable[[Any], int] = out.write
@@ -148,8 +149,8 @@ class _NotInstalled:
 def small_arrow() -> None:
     """Reduce the memory of this process: no pandas, no NumPy, malloc instead of Arrow's pool, one heap for all threads.
 
-    pyarrow and DuckDB import pandas and NumPy if they are installed, which takes 65 MiB and 0.4 s of CPU. DuckDB tries
-    again at each connection, and pyarrow crashes if NumPy is imported later, so this function blocks the import.
+    pyarrow and DuckDB import pandas and NumPy if they are installed, which takes 65 MiB and 0.4 s of CPU. This function
+    blocks these imports for good: DuckDB repeats them at each connection, and a late import of NumPy crashes pyarrow.
     Arrow's pool keeps up to 40 MiB of free memory (the environment can name another pool). With values of 1 MB, the
     heaps of glibc, one per thread, keep up to 100 MiB of free memory. One heap is as fast.
     """
@@ -181,7 +182,7 @@ def _arrow(schema: pa.Schema, batches: Iterable[pa.RecordBatch], out: BinaryIO) 
 
 
 class TableResult:
-    """A result in memory that is an Arrow table. ``paths`` are the inputs."""
+    """Base class of results that are Arrow tables in memory. ``paths`` are the input paths."""
 
     __slots__ = ()
     paths: tuple[str, ...]
@@ -202,9 +203,10 @@ class TableResult:
         return to_polars(self.to_arrow())
 
     def to_parquet(self, path: str | PathLike[str], *, overwrite: bool = False) -> int:
-        """Write the table to a Parquet file, which appears when it is complete; return the number of rows.
+        """Write the table to a Parquet file; return the number of rows. The file appears when it is complete.
 
-        Raises UsageError if ``path`` is in an input, or exists without ``overwrite``; UnreadableError for a disk error.
+        Raises UsageError if ``path`` is inside an input path, or exists and ``overwrite`` is false. Raises
+        UnreadableError for a disk error.
         """
         return to_parquet(self.to_arrow().to_reader(), path, overwrite=overwrite, inputs=self.paths)
 
@@ -244,9 +246,10 @@ def to_parquet(
     inputs: Iterable[str],
     note: Callable[[str], None] = discard,
 ) -> int:
-    """Write a stream of record batches to a new Parquet file outside of the inputs; return the number of rows.
+    """Write a stream of record batches to a new Parquet file; return the number of rows.
 
-    Raises UsageError if ``path`` cannot be written, and UnreadableError if the disk returns an error.
+    Raises UsageError if ``path`` cannot be written or is inside one of ``inputs``, and UnreadableError if the disk
+    returns an error.
     """
     from kdump.output import files
 

@@ -1,7 +1,7 @@
-"""Makes Arrow rows from headers of batches: rows of records, or of batches. Magic 2 is not decompressed.
+"""Makes Arrow rows from batch headers: one row per record, or one row per batch.
 
-All values come from the batch or the file, so the rows of a batch are equal. A batch has as many rows of records as its
-header counts. A batch run (:class:`kdump.segments.batch_runs.Run`) needs no object per batch.
+All values come from the header or the file, so the rows of a batch's records are equal; the header has their number.
+Batches of magic 2 are not decompressed. Batches in a run (:class:`kdump.segments.batch_runs.Run`) need no objects.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _RUN_COLUMNS: Final = {
     "batch.base_sequence": "base_sequence",
     "batch.last_sequence": "last_sequence",
 }
-"""Source of a column (:class:`kdump.rows.columns.Column`) -> the column of a batch run with the value of each batch."""
+"""``source`` of a column (:class:`kdump.rows.columns.Column`) -> the column of a batch run that has its values."""
 
 
 class HeaderRows:
@@ -70,7 +70,7 @@ class HeaderRows:
         self._rows = 0
 
     def batches(self, items: Iterable[SelectedBatch | DamagedRange]) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of the items of a reader in the mode ``Take.HEADERS``. Raises UnreadableError."""
+        """Yield the rows of ``items``, which a reader has read in the mode ``Take.HEADERS``. Raises UnreadableError."""
         sizes = growing(ROWS)
         most = next(sizes)
         for item in items:
@@ -133,7 +133,7 @@ def _shown(column: Column, value: Any) -> Any:
 
 
 def _parts(item: SelectedBatch, columns: Sequence[Column]) -> Iterator[tuple[list[Any], int]]:
-    """Yield the values of ``columns`` and the number of records with them: per batch, or once for equal batches."""
+    """Yield the values of ``columns`` and the number of their rows: for each batch, or once if all are equal."""
     run = item.run
     if run is None:
         yield [values.source(column)(item, None) for column in columns], item.batch.count or 0
@@ -155,13 +155,13 @@ def _parts(item: SelectedBatch, columns: Sequence[Column]) -> Iterator[tuple[lis
 BATCH_COLUMNS: Final = tuple(column for column in rows.BATCH if column.name != "kind")
 """The columns of a batch in Arrow, in the order of JSON lines."""
 _BATCH_ROWS: Final = 1 << 13
-"""An Arrow record batch is full at this number of rows or earlier. A batch run is added whole, and may exceed it."""
+"""Maximum number of rows of an Arrow record batch. The rows of a batch run are not divided, and may exceed it."""
 
 
 def of_batches(
     items: Iterable[SelectedBatch | DamagedRange], names: Sequence[str], lost: Callable[[DamagedRange], None]
 ) -> Iterator[pa.RecordBatch]:
-    """Yield a row per batch. Codecs and timestamp types are names, not numbers. Raises UnreadableError."""
+    """Yield a row per batch, with names of codecs and timestamp types. ``lost`` gets damage. Raises UnreadableError."""
     known = {column.name: column for column in BATCH_COLUMNS}
     columns = [known[name] for name in names]
     values: list[list[Any]] = [[] for _ in columns]
@@ -201,7 +201,7 @@ def _of_item(column: Column, item: SelectedBatch, count: int) -> Iterable[Any]:
 
 
 _OF_EACH: Final = {"state.above_high_watermark", "state.below_log_start"}
-"""Sources whose values differ between the batches of a run, but are computed: the run has no column for them."""
+"""Sources that are computed for each batch, because a batch run has no column for them."""
 
 
 def _batches(columns: Sequence[Column], values: list[list[Any]]) -> pa.RecordBatch:
@@ -229,7 +229,7 @@ def _array(column: Column, found: Sequence[Any], kind: pa.DataType) -> pa.Array:
 
 
 def batch_schema(columns: Iterable[Column]) -> pa.Schema:
-    """Return the Arrow schema of batches. The types of timestamps are texts."""
+    """Return the Arrow schema of batches. Timestamp types are texts."""
     import pyarrow as pa
 
     columns = list(columns)
@@ -243,7 +243,7 @@ def batch_schema(columns: Iterable[Column]) -> pa.Schema:
 
 
 _LEFT_OUT: Final = {"kind", "crcValid", "transactionState"}
-"""Columns that only text formats have, or whose values come from records or other batches."""
+"""Columns that only text formats have, and columns whose values come from records or other batches."""
 HEADER_COLUMNS: Final = tuple(
     column for column in rows.BATCH if column.name not in _LEFT_OUT and column.scope in ("file", "batch")
 )
@@ -255,7 +255,7 @@ _of_batch: Final = attrgetter(*(source.removeprefix("batch.") for source in _BAT
 
 
 def record_batches(found: Iterable[tuple[SegmentFacts, RecordBatch]]) -> Iterator[pa.RecordBatch]:
-    """Yield Arrow record batches with a row for each batch except those that cannot be decompressed."""
+    """Yield Arrow record batches with one row per batch. Batches that cannot be decompressed are left out."""
     facts: list[tuple[Any, ...]] = []
     for file, batch in found:
         try:

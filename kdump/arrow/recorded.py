@@ -1,6 +1,6 @@
-"""The fields of records as Arrow columns, from record objects (:class:`Objects`) or by compiled code.
+"""Makes Arrow columns of record fields from objects (:class:`Objects`) or in compiled code (:class:`KernelColumns`).
 
-Both classes take batch after batch, then return an array for each wanted field of :class:`kdump.formats.record.Record`.
+Both classes collect batches, then return an array for each wanted field of :class:`kdump.formats.record.Record`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from kdump.records.magic_2 import Batch
 
 _OF_LIMIT: Final = 8
-"""Python reads a batch above 1/8 of the limit (--max-batch-bytes): it counts headers before it makes columns."""
+"""Plain Python reads a batch above 1/8 of --max-batch-bytes, because it checks the memory that headers need."""
 _FIELD: Final = {name: number for number, name in enumerate(Record._fields)}
 
 
@@ -88,7 +88,7 @@ def _headers(values: Sequence[Sequence[Header]], kind: pa.DataType) -> pa.Array:
 
 
 class _Binary:
-    """``count`` values for an array of bytes or text, without an object for each value."""
+    """Builds an Arrow array of ``count`` bytes or text values, without an object for each value."""
 
     def __init__(self, count: int) -> None:
         self._ends, self._content, self._valid = array("i", [0]) * (count + 1), bytearray(), bytearray(count + 7 >> 3)
@@ -116,7 +116,7 @@ class KernelColumns:
     def __init__(self, fields: Collection[str], wanted: Filter, *, stops_at_frames: bool = False) -> None:
         """``fields`` are the fields to keep. Only the bounds of offsets and times in ``wanted`` are applied.
 
-        With ``stops_at_frames`` a batch with a record that may name a schema is not added.
+        With ``stops_at_frames`` a batch is not added if one of its records may have a schema id.
         """
         from kdump.kernel import arrow
 

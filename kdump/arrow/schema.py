@@ -1,4 +1,4 @@
-"""The Arrow columns of records, with their types: those of Spark's Kafka source, then those of ``rows.RECORD``."""
+"""The Arrow columns of records, with their types: the columns of Spark's Kafka source, then all others."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ RECORD_COLUMNS: Final = _records()
 RECORDS: Final = fields(RECORD_COLUMNS)
 RECORD_NAMES: Final = tuple(field.name for field in RECORDS)
 DECODED: Final = ArrowField(rows.DECODED.name, _TYPES[rows.DECODED.type])
-"""The column after the columns of a record, if requested: JSON as text."""
+"""The optional last column of records: the decoded key and value, as JSON text."""
 
 
 def chosen(names: Iterable[str]) -> list[ArrowField]:

@@ -30,9 +30,10 @@ NAMES: Final = tuple(column.name for column in columns.RECORD if column.name in 
 
 
 def names(wanted: Iterable[str] | None, *, decoded: bool = False, typed: TypedColumns | None = None) -> tuple[str, ...]:
-    """Return the names of columns, by default all but ``decoded``. Raises UsageError for unknown names.
+    """Return the column names in ``wanted``, or all names if it is None. Raises UsageError for unknown names.
 
-    With ``decoded`` a name may be a field of a payload, such as ``value.customer.id``.
+    With ``decoded`` all names include the column ``decoded``, and ``wanted`` may have fields of payloads, such as
+    ``value.customer.id``.
     """
     own = () if typed is None else typed.names
     known = (*NAMES, columns.DECODED.name, *own)
@@ -46,7 +47,7 @@ def names(wanted: Iterable[str] | None, *, decoded: bool = False, typed: TypedCo
 def joined(batches: Iterable[pa.RecordBatch], most_rows: int | None = None) -> Iterator[pa.RecordBatch]:
     """Join consecutive small record batches, such as those of small segments.
 
-    A result is at most twice as large as the one before, so that the first row comes soon. An empty batch
+    The first results are small, so that the first row comes soon; later results grow. An empty batch
     (:func:`kdump.arrow.columns.end_of_block`) ends the current result.
     """
     held: list[pa.RecordBatch] = []
@@ -106,10 +107,10 @@ class RowStream:
         typed: TypedColumns | None = None,
         most_rows: int | None = None,
     ) -> None:
-        """``lost`` is called with each damaged range. ``typed`` makes the columns of a subject.
+        """``lost`` receives each damaged range. ``typed`` makes the columns from a registry's schema.
 
-        ``change`` hides the secrets in a batch; it is called only in partitions for which ``changes`` returns true. A
-        record batch is full with ``most_rows`` rows.
+        ``change`` returns a batch without secrets; it is called only for partitions for which ``changes`` returns true.
+        ``most_rows`` is the number of rows of a full record batch.
         """
         self.reader, self._names, self._lost, self._change, self._changes = reader, wanted, lost, change, changes
         self._typed, self._most_rows = typed, most_rows
@@ -133,7 +134,7 @@ class RowStream:
         yield from self._take()
 
     def of_items(self, partition: Partition, items: Iterable[SelectedBatch | DamagedRange]) -> Iterator[pa.RecordBatch]:
-        """Yield record batches of items that a reader has yielded for a partition. Its ``offer`` must be None."""
+        """Yield record batches of a partition's ``items`` from a reader. The ``offer`` of ``reader`` must be None."""
         yield from self._of(items, self._change if self._changes(partition) else None)
         yield from self._take()
 
@@ -159,7 +160,7 @@ class RowStream:
         return self._turn_to(file).read(batch, outcome)
 
     def _turn_to(self, file: SegmentFacts) -> Rows:
-        """Return the :class:`Rows` of the segment ``file``. Keep those of the segment before it for :meth:`_full`."""
+        """Return the :class:`Rows` of the segment ``file``. At a new segment keep earlier rows for :meth:`_full`."""
         if self._rows is None or file is not self._file:
             self._before = self._take()
             self._file = file

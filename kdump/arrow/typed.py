@@ -1,7 +1,7 @@
 """Decoded keys and values as Arrow columns with the types of their schemas (:class:`TypedColumns`).
 
-``keyDecoded`` and ``valueDecoded`` have the values, ``schemaId`` the schema id in the payload, ``problem`` and ``why``
-the reason why a payload has no value.
+``keyDecoded`` and ``valueDecoded`` have the values, and ``schemaId`` has the schema id in the payload. For a payload
+without a value, ``problem`` is the kind of the problem, and ``why`` is a sentence about it.
 
 Spark has no times of day, no unsigned integers and no nanoseconds. Times of day and Avro's nanoseconds become the
 stored numbers, as in ``from_avro``. Protobuf's timestamps become microseconds, as in ``from_protobuf``; its ``uint64``
@@ -38,14 +38,14 @@ _MOST_DIGITS: Final = 38
 _MOST_DIGITS_256: Final = 76
 _TIMES: Final = {"millis": "ms", "micros": "us", "nanos": "ns"}
 _FACTORIES: Final = {"boolean": "bool_", "bytes": "binary", "date": "date32"}
-"""Kind of a leaf -> Arrow's factory, if its name differs."""
+"""Kind of a single value -> the pyarrow function that returns its type, if the function has another name."""
 
 
 class TypedColumns:
     """The columns of one subject, or of the subjects of a topic's keys and values."""
 
     def __init__(self, sides: Sequence[TypedSide | SubjectTables], engine: Engine = "arrow") -> None:
-        """If ``sides`` has a key and a value, the schema id and the reported problem are those of the last side."""
+        """``sides``: the key, the value, or both. With both, schema id and problem are those of the last one."""
         self._sides = sides
         self._types = {side.side: arrow_type(side.shape, engine) for side in sides}
         self.names = (*(name for side, name in SIDES.items() if side in self._types), SCHEMA_ID, PROBLEM, WHY)
@@ -146,7 +146,7 @@ def _decimal_type(leaf: Leaf, engine: Engine) -> pa.DataType:
 
 
 def _of_spark(kind: str) -> pa.DataType | None:
-    """Return Spark's type for a leaf whose Arrow type Spark lacks, else None."""
+    """Return a type that Spark has, for a kind of value whose Arrow type it does not have; else None."""
     import pyarrow as pa
 
     if kind in ("time-millis", "time-micros", "timestamp-nanos", "local-timestamp-nanos", "uint32"):
@@ -212,7 +212,7 @@ def _decimals(kind: pa.DataType, values: Sequence[int | None]) -> pa.Array:
 
 
 def _enums(symbols: Sequence[str], kind: pa.DataType, values: Sequence[int | str | None]) -> pa.Array:
-    """Return enum values as texts. A number is an index of ``symbols``; a text is a Protobuf number without a name."""
+    """Return enum values as texts. An int is an index of ``symbols``; a str is a Protobuf number without a name."""
     import pyarrow as pa
 
     if not pa.types.is_dictionary(kind):

@@ -1,1 +1,1 @@
-"""One module per kind of file that Kafka writes. ``read`` parses a file's bytes, ``encode`` returns them."""
+"""One module per kind of file that Kafka writes. ``read`` parses the bytes of a file; ``encode`` returns bytes."""

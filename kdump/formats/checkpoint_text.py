@@ -1,7 +1,8 @@
 r"""The common format of checkpoint files: a version line, a line with the number of entries, one line per entry.
 
-Source: Kafka's class CheckpointFile. Lines end in ``\n``, ``\r`` or ``\r\n``; the last line may have no end. After most
-damage a broker throws an IOException and takes the log dir offline. :class:`NumberDamageError` is for other damage.
+Source: Kafka's class CheckpointFile. Lines end in ``\n``, ``\r`` or ``\r\n``; the last line may have no end. For most
+damage a broker throws an IOException, and takes the log dir offline. For the damage of :class:`NumberDamageError` it
+throws other exceptions.
 """
 
 from __future__ import annotations
@@ -30,9 +31,9 @@ class TextLine(NamedTuple):
 
 
 class NumberDamageError(DamageError):
-    """A malformed number or a missing line, for which a broker throws another exception than IOException.
+    """A malformed number or a missing line: a broker does not throw an IOException here.
 
-    Depending on the file, the broker then stops or treats the file as empty.
+    Depending on the file, the broker stops, or treats the file as empty.
     """
 
 
@@ -54,7 +55,7 @@ def malformed(line: TextLine, expected: str, kind: type[DamageError] = DamageErr
 
 
 def parts(line: TextLine, count: int, expected: str) -> list[str]:
-    """Return the ``count`` parts of a line between white space. Raises DamageError for another number of parts."""
+    """Split a line at white space. Raises DamageError, with the text ``expected``, unless it has ``count`` parts."""
     text = line.text
     # As with Java's split(), a line that begins with white space has an empty first part.
     is_plain = text.isprintable() and text[:1] != " "  # nearly always: a space is the only printable white space
@@ -65,7 +66,7 @@ def parts(line: TextLine, count: int, expected: str) -> list[str]:
 
 
 def integer(text: str, line: TextLine, expected: str, bits: int = 32) -> int:
-    """Return the number in ``text``, a part of ``line``. Raises NumberDamageError where Java's parser throws."""
+    """Return ``text``, a part of ``line``, as a number. Raises NumberDamageError, with ``expected``, if Java throws."""
     value = java_integer(text, bits)
     if value is None:
         malformed(line, expected, NumberDamageError)
@@ -73,7 +74,7 @@ def integer(text: str, line: TextLine, expected: str, bits: int = 32) -> int:
 
 
 def header(line: TextLine, expected: str) -> int:
-    """Return the number in a line of the header. Raises DamageError if the line has other text."""
+    """Return the number in a line of the header. Raises DamageError, with ``expected``, if the line is not a number."""
     try:
         return integer(line.text, line, expected)
     except NumberDamageError:
@@ -81,7 +82,7 @@ def header(line: TextLine, expected: str) -> int:
 
 
 def read(data: Bytes, parse: Callable[[TextLine], E]) -> tuple[E, ...]:
-    """Return the entries, each as ``parse`` returns it. A file of less than two lines has none, as for a broker.
+    """Parse each entry with ``parse``, and return the results. Like a broker, read no entries from less than two lines.
 
     Raises DamageError for an unknown version, a malformed line or a wrong number of entries, and NumberDamageError for
     a malformed number in an entry or a negative number of entries.
@@ -102,7 +103,7 @@ def read(data: Bytes, parse: Callable[[TextLine], E]) -> tuple[E, ...]:
     if len(entries) != announced:
         raise DamageError(
             "count",
-            "the number of entries in a checkpoint differs from its second line",
+            "the number of entries differs from the number in the second line",
             position=second.position,
             expected=announced,
             found=len(entries),

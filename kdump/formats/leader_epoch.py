@@ -24,8 +24,8 @@ class EpochEntry(NamedTuple):
 def read(data: Bytes) -> tuple[EpochEntry, ...]:
     """Return the entries in the file's order. Raises DamageError.
 
-    Raises NumberDamageError for a negative number in a file that is otherwise valid: ``LeaderEpochFileCache.assign``
-    throws an IllegalArgumentException.
+    If the only fault is a negative number, raises NumberDamageError: a broker throws an IllegalArgumentException for it
+    (``LeaderEpochFileCache.assign``).
     """
     entries = checkpoint_text.read(data, _parse)
     for number, entry in enumerate(entries):

@@ -1,8 +1,8 @@
 """``.index``, the offset index: the positions of some offsets in the log.
 
-Source: Kafka's class OffsetIndex, unchanged since 0.8. Entries rise in offset and position. The position is the start
-of an append, from 3.9 on of a batch. The offset is the first one of the append up to 1.1, and the last one from 2.0 on
-(from 3.9 on, of the batch).
+Source: Kafka's class OffsetIndex, unchanged since 0.8. Entries rise in offset and position. An entry belongs to an
+append; from 3.9 on, to a batch. The position is its first byte. The offset is its first offset up to 1.1, and its last
+offset from 2.0 on.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class OffsetIndex(SparseIndex[OffsetPosition]):
         return OffsetPosition(self.base_offset + first, second)
 
     def lookup(self, offset: int, among: int | None = None, *, warm: bool = True) -> OffsetPosition:
-        """Return the last entry up to ``offset`` (see :meth:`slot_for`), or the base offset with position 0."""
+        """Return the last entry up to ``offset``, or the base offset and position 0. Options: see :meth:`slot_for`."""
         slot = self.slot_for(offset, among, warm=warm)
         return OffsetPosition(self.base_offset, 0) if slot is None else self[slot]
 

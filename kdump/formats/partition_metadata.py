@@ -44,7 +44,7 @@ def id_text(topic_id: bytes) -> str:
 def read(data: Bytes) -> PartitionMetadata:
     """Return the content. Lines after the second are ignored, as by a broker.
 
-    Raises NumberDamageError, where a broker stops, for a missing line or an id that ``Uuid.fromString`` refuses, and
+    Raises NumberDamageError for a missing line or an id that ``Uuid.fromString`` refuses: a broker stops. Raises
     DamageError for other damage.
     """
     lines = iter(list(checkpoint_text.lines(data)))  # all lines are decoded before the first is parsed, as in Java

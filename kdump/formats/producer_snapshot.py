@@ -50,14 +50,14 @@ class ProducerEntry(NamedTuple):
 
     @property
     def first_sequence(self) -> int:
-        """The first sequence number of the last data batch; 0 follows 2147483647. Without a batch: 2147483647."""
+        """The first sequence number of the last data batch, after a possible overflow; 2147483647 without a batch."""
         if self.last_sequence < self.offset_delta:
             return to_int32(INT32_MAX - (self.offset_delta - self.last_sequence) + 1)
         return self.unwrapped_first_sequence
 
     @property
     def unwrapped_first_sequence(self) -> int:
-        """The first sequence number as releases before 2.2 compute it: the difference, which may be negative."""
+        """Like :attr:`first_sequence`, but as releases before 2.2 compute it: negative after an overflow."""
         return to_int32(self.last_sequence - self.offset_delta)
 
     @property
@@ -78,8 +78,8 @@ GUARDED_FROM = HEADER.offsets["producer_entries"]
 class SnapshotParts(NamedTuple):
     """The content of a snapshot, valid or not.
 
-    A header field is None if the file ends inside or before it. ``announced`` is the stored number of entries;
-    ``entries`` has the complete entries. ``cut_in`` is the field in which the file ends, or None.
+    A header field is None if the file does not have all of its bytes. ``announced`` is the stored number of entries;
+    ``entries`` has the complete entries. ``cut_in`` is the first incomplete field, or None.
     """
 
     version: int | None
@@ -124,7 +124,7 @@ def read(data: Bytes) -> tuple[ProducerEntry, ...]:
     if parts.cut_in is not None:
         raise DamageError(
             "short",
-            f"a producer snapshot ends in its field {parts.cut_in}",
+            f"a producer snapshot is truncated in its field {parts.cut_in}",
             position=len(data),
             expected=f"{HEADER.size + max(0, parts.announced or 0) * ENTRY.size} bytes",
             found=f"{len(data)} bytes",

@@ -59,11 +59,9 @@ def read(data: Bytes) -> QuorumState:
         value, bits = content.get(name), 64 if name == "appliedOffset" else 32
         if type(value) is not kind or (isinstance(value, int) and not _fits(value, bits)):
             expected = f"a whole number of {bits} bits" if kind is int else "a text"
-            raise DamageError(
-                "json", f"{name} is missing in quorum-state, or invalid", expected=expected, found=content.get(name)
-            )
+            raise DamageError("json", f"quorum-state has no valid {name}", expected=expected, found=content.get(name))
     if content["leaderEpoch"] == HIGHEST_EPOCH:
-        text = "leaderEpoch in quorum-state is the highest possible epoch: no election can follow"
+        text = "leaderEpoch in quorum-state is the highest possible epoch, so the node cannot become a candidate"
         raise DamageError("json", text, expected=f"below {HIGHEST_EPOCH}", found=HIGHEST_EPOCH)
     if version > 0 and not id_of(content["votedDirectoryId"]):
         text, found = "votedDirectoryId in quorum-state is not a Uuid", content["votedDirectoryId"]
@@ -73,7 +71,7 @@ def read(data: Bytes) -> QuorumState:
 
 
 def _refuse(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is not JSON")
+    raise ValueError(f"JSON has no {constant}")
 
 
 def _fits(value: int, bits: int) -> bool:
@@ -82,7 +80,7 @@ def _fits(value: int, bits: int) -> bool:
 
 
 def _voters(content: dict[str, object]) -> tuple[int, ...]:
-    """Return the ids in ``currentVoters``. Raises DamageError where QuorumStateDataJsonConverter refuses the field."""
+    """Return the ids in ``currentVoters``. Raises DamageError if QuorumStateDataJsonConverter refuses the field."""
     voters = content.get("currentVoters", "")
     if voters is None:
         return ()
@@ -91,7 +89,7 @@ def _voters(content: dict[str, object]) -> tuple[int, ...]:
         voter = each.get("voterId") if isinstance(each, dict) else None
         if type(voter) is not int or not _fits(voter, 32):
             expected = "null, or a list of objects with voterId"
-            text = "currentVoters is missing in quorum-state, or invalid"
+            text = "quorum-state has no valid currentVoters"
             raise DamageError("json", text, expected=expected, found=quoted(voters))
         found.append(voter)
     return tuple(found)

@@ -19,11 +19,11 @@ GREP_PARTS: Final[tuple[GrepPart, ...]] = ("key", "value", "headers")
 """The parts of a record in which expressions can be searched. "headers" means the values of headers."""
 KEY_AND_VALUE: Final[frozenset[GrepPart]] = frozenset({"key", "value"})
 MANY_HEADERS: Final = 256
-"""Maximum number of headers of a record that are held as objects. More headers are parsed again on each iteration."""
+"""A record with more headers than this keeps them as bytes, which are parsed again on each iteration."""
 LARGE: Final = 1 << 20
-"""Minimum size in bytes of a record that is printed in pieces, because its text may be six times as large."""
+"""A record of at least this size in bytes is printed in pieces: its text may be six times as large."""
 LARGE_BATCH: Final = 4 << 20
-"""Minimum decompressed size in bytes of a batch whose large records are printed in pieces."""
+"""In a batch of at least this decompressed size in bytes, large records are printed in pieces."""
 
 
 class Header(NamedTuple):
@@ -45,7 +45,7 @@ class ManyHeaders(Sequence[Header]):
         self._data, self._count, self._change = data, count, change
 
     def changed(self, change: Callable[[Header], Header]) -> ManyHeaders:
-        """Return the stored headers with ``change``, which replaces any earlier function."""
+        """Return the stored headers with the function ``change`` instead of the earlier one."""
         return ManyHeaders(self._data, self._count, change)
 
     def __len__(self) -> int:

@@ -22,7 +22,7 @@ TIMESTAMP_TYPE_FLAG: Final = 0x08
 TRANSACTIONAL_FLAG: Final = 0x10
 CONTROL_FLAG: Final = 0x20
 DELETE_HORIZON_FLAG: Final = 0x40
-"""Like the constants above, bits of the attributes. Magic 0 has only the codec, magic 1 also the timestamp type."""
+"""CODEC_MASK to DELETE_HORIZON_FLAG are bits of the attributes. Magic 0 has only the codec, magic 1 adds the type."""
 
 
 class LogOverhead(NamedTuple):

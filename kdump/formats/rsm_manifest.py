@@ -7,8 +7,8 @@ Source: Aiven's tiered-storage-for-apache-kafka, classes SegmentManifestV1, Chun
     version            "1"
     chunkIndex         type: fixed or variable, originalChunkSize, originalFileSize, and
                        fixed: transformedChunkSize, finalTransformedChunkSize
-                       variable: transformedChunks, base64 of a zstd frame of big-endian numbers: int32 count; unless
-                       it is 1, int32 base, int8 width, and count - 1 sizes minus the base; int32 last size
+                       variable: transformedChunks, base64 of a zstd frame of big-endian numbers: int32 count; if it
+                       is not 1, int32 base, int8 width, and count - 1 sizes minus the base; int32 last size
     segmentIndexes     position and size of offset, timestamp, producerSnapshot, leaderEpoch, transaction (may be null)
     compression        whether each chunk is a zstd frame
     encryption         if encrypted: dataKey, KEY NAME:base64 of the AES key encrypted by RSA; aad in base64
@@ -91,9 +91,7 @@ def read(data: Bytes) -> Manifest:
     places = _object(content, "segmentIndexes")
     is_compressed = content.get("compression")
     if not isinstance(is_compressed, bool):
-        raise _wrong(
-            "compression is missing in the manifest, or invalid", expected="true or false", found=is_compressed
-        )
+        raise _wrong("the manifest has no valid compression", expected="true or false", found=is_compressed)
     known = content.get("remoteLogSegmentMetadata")
     known = known if isinstance(known, dict) else {}
     end, epochs = known.get("endOffset"), known.get("segmentLeaderEpochs")
@@ -118,16 +116,14 @@ def _wrong(reason: str, *, expected: object = None, found: object = None) -> Dam
 def _object(content: dict[str, Any], name: str) -> dict[str, Any]:
     value = content.get(name)
     if not isinstance(value, dict):
-        raise _wrong(f"{name} is missing in the manifest, or invalid", expected="an object", found=value)
+        raise _wrong(f"the manifest has no valid {name}", expected="an object", found=value)
     return value
 
 
 def _number(content: dict[str, Any], name: str, lowest: int) -> int:
     value = content.get(name)
     if type(value) is not int or not lowest <= value < 1 << 31:
-        raise _wrong(
-            f"{name} is missing in the manifest, or invalid", expected=f"a number from {lowest} on", found=value
-        )
+        raise _wrong(f"the manifest has no valid {name}", expected=f"a number of at least {lowest}", found=value)
     return value
 
 
@@ -135,7 +131,7 @@ def _bytes(content: dict[str, Any], name: str, text: object) -> bytes:
     try:
         return b64decode(text if isinstance(text, str) else "?", validate=True)
     except binascii.Error:
-        raise _wrong(f"{name} is missing in the manifest, or not base64", found=content.get(name)) from None
+        raise _wrong(f"the manifest has no base64 text in {name}", found=content.get(name)) from None
 
 
 def _part(places: dict[str, Any], name: str) -> Part:
@@ -146,13 +142,13 @@ def _part(places: dict[str, Any], name: str) -> Part:
 def _encryption(content: dict[str, Any]) -> Encryption:
     name, colon, wrapped = str(content.get("dataKey")).partition(":")
     if not colon or not name:
-        raise _wrong("dataKey is missing in the manifest, or invalid", expected="KEY NAME:BASE64")
+        raise _wrong("the manifest has no valid dataKey", expected="KEY NAME:BASE64")
     return Encryption(name, _bytes({}, "dataKey", wrapped), _bytes(content, "aad", content.get("aad")))
 
 
 def _chunks(index: dict[str, Any], count: int) -> tuple[int, ...]:
     if count > MOST_CHUNKS:
-        raise _wrong("the manifest counts too many chunks", expected=f"at most {MOST_CHUNKS}", found=count)
+        raise _wrong("the manifest describes too many chunks", expected=f"at most {MOST_CHUNKS}", found=count)
     kind = index.get("type")
     if kind == "fixed":
         size, last = _number(index, "transformedChunkSize", 0), _number(index, "finalTransformedChunkSize", 0)
@@ -176,7 +172,7 @@ def _unpacked(data: bytes) -> tuple[int, ...]:
         return (int.from_bytes(data[4:], "big"),)
     base, width = int.from_bytes(data[4:8], "big"), data[8] if len(data) > 8 else 0
     if not 1 <= width <= 4 or count < 2 or len(data) != 9 + (count - 1) * width + 4:
-        raise _wrong("the length of the list of chunk sizes differs from its count and width")
+        raise _wrong("the list of chunk sizes does not have the length that follows from its count and width")
     ends = range(9, 9 + (count - 1) * width, width)
     return (
         *(base + int.from_bytes(data[at : at + width], "big") for at in ends),

@@ -32,7 +32,7 @@ _ZEROS = bytes(1 << 16)
 
 
 class BeforeHole(bytes):
-    """The bytes of a sparse file before the hole at its end. ``hole`` is the size of the hole, which was not read."""
+    """The bytes of a sparse file before the hole at its end. ``hole`` is the size of the hole in bytes."""
 
     hole: int
 
@@ -126,9 +126,9 @@ class SparseIndex(ABC, Generic[E]):
     def slot_for(self, target: int, among: int | None = None, *, warm: bool = True) -> int | None:
         """Return the slot of the entry with the greatest key up to ``target``; None if all keys are greater.
 
-        Only the first ``among`` entries are searched (default: all before the zero entries). The steps are those of
-        AbstractIndex, so that entries out of order give the same result: the middle is rounded up. With ``warm`` the
-        search begins in the last 8 KiB (KAFKA-6432, 2.1).
+        Only the first ``among`` entries are searched (default: all before the zero entries). Like Kafka's
+        AbstractIndex, the search rounds the middle up, so entries out of order give the same result. With ``warm`` it
+        begins in the last 8 KiB (KAFKA-6432, 2.1).
         """
         low, high = 0, (self.filled if among is None else among) - 1
         if high < 0:

@@ -20,7 +20,7 @@ CURRENT_VERSION = 0
 
 
 class AbortedTxn(NamedTuple):
-    """An aborted transaction. ``last_offset`` is its marker's offset; the last stable offset is that at the marker."""
+    """An aborted transaction. ``last_offset`` is the marker's; ``last_stable_offset`` is the one after the marker."""
 
     version: Int16
     producer_id: Int64
@@ -30,7 +30,7 @@ class AbortedTxn(NamedTuple):
 
     @property
     def shown_version(self) -> int:
-        """The version that DumpLogSegments prints: the upper of its two bytes."""
+        """The version that DumpLogSegments prints: the high byte of the stored version."""
         return self.version >> 8
 
 
