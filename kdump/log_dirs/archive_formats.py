@@ -1,4 +1,4 @@
-"""Recognises archives and compressed files by their first bytes, also in formats that kdump does not read.
+"""Recognises archives and compressed files by their first bytes. kdump does not read some of the formats.
 
 A segment does not begin with these bytes: its base offset would be 10^17 or higher. Sources: RFC 1952 (gzip), RFC 8878
 (zstd), LZ4 frame format 1.6, .xz file format 1.2 and bzip2 1.0; PKWARE's APPNOTE 6.3 (zip), POSIX.1-2008 (tar). Others:

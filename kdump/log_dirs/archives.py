@@ -1,7 +1,7 @@
 """Reads files in archives (tar, zip), compressed files and standard input.
 
-Uncompressed members are read in place. A compressed tar, a pipe on standard input and an opened compressed member of a
-zip are first copied to an unnamed temporary file in ``TMPDIR``.
+Uncompressed members are read in place. A compressed tar, a pipe on standard input and a compressed member of a zip are
+first decompressed to an unnamed temporary file in ``TMPDIR``.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ if TYPE_CHECKING:
 
 _LINKS_DEEP: Final = 8
 _COMPRESSED_DEEP: Final = 3
-"""Maximum number of nested compressions of a file. Without a limit, a stream that decompresses to itself never ends."""
+"""Maximum number of nested compressions of a file. Some hostile streams decompress to themselves, without end."""
 _FOLDERS_DEEP: Final = 100
 _SHOWN: Final = 100
 """Maximum number of characters of a name in messages."""
 _LARGE_FILE: Final = 1 << 32
-"""Largest size in bytes of a sparse or truncated member that is larger than its archive. No segment is larger."""
+"""Largest size in bytes of a sparse or truncated member, which may be larger than its archive. Segments are smaller."""
 _NEWLINE: Final = 0x0A
 _FAR: Final = 1e12
 """The lowest invalid time of a member, in seconds since 1970."""
@@ -57,11 +57,11 @@ _PAX_NUMBERS: Final = (
     *(b"size", b"mtime", b"GNU.sparse.size", b"GNU.sparse.realsize", b"GNU.sparse.major", b"GNU.sparse.minor"),
     *(b"GNU.sparse.numblocks", b"GNU.sparse.offset", b"GNU.sparse.numbytes"),
 )
-"""The keywords of the PAX records that tarfile gets. Other records are dropped."""
+"""_PAX_NAMES and _PAX_NUMBERS are the keywords of the PAX records that tarfile needs. Other records are dropped."""
 _PAX_LENGTH: Final = re.compile(rb"([0-9]{1,20}) ")
 _LONGEST_NUMBER: Final = 64
 _MANY_DIGITS: Final = re.compile(rb"[0-9]{256}")
-"""More digits than a file name can have. tarfile's regular expressions need quadratic time for long numbers."""
+"""A name with so many digits is refused, because tarfile's regular expressions need quadratic time for long numbers."""
 
 
 class Extent(NamedTuple):
@@ -152,8 +152,8 @@ class Archive:
     """The files of an archive.
 
     ``identity`` is equal for two names of the same archive. ``local`` is the local file that contains the archive.
-    ``left_out`` lists the skipped members with reasons. ``broken`` is None, or a sentence about the unreadable part.
-    ``hint`` is then the next step for the user.
+    ``left_out`` lists the skipped members with reasons. If a part is unreadable, ``broken`` is a sentence about it and
+    ``hint`` is the next step for the user; else ``broken`` is None.
     """
 
     def __init__(self, descriptor: OwnedDescriptor, name: str, identity: object, local: str) -> None:
@@ -176,7 +176,7 @@ class Archive:
         raise NotImplementedError
 
     def _stop_at(self, limit: LimitError, unread: str) -> None:
-        """Set ``broken`` and ``hint`` for a limit of kdump that the archive exceeds. ``unread`` begins the text."""
+        """Set ``broken`` and ``hint`` for an archive above a limit of kdump. ``broken`` begins with ``unread``."""
         self.broken = f"{unread} not read, because {limit.reason} (a limit of kdump, not damage)"
         self.hint = "extract the archive, then name the folder; or name an archive with fewer members"
 
@@ -255,7 +255,9 @@ class TarArchive(Archive):
                 while (info := tar.next()) is not None:
                     headers.next_member()
                     if tar.offset <= last_end:  # a negative size in a PAX header would cause an endless loop
-                        raise tarfile.ReadError(f"the header at byte {info.offset} points back to an earlier byte")
+                        raise tarfile.ReadError(
+                            f"the header at byte {info.offset} gives an earlier byte as the end of its member"
+                        )
                     last_end = tar.offset
                     tar.members = []  # tarfile would keep all headers in memory
                     path = _inside(info.name)
@@ -284,7 +286,7 @@ class TarArchive(Archive):
 
 
 class ZipArchive(Archive):
-    """The files of a zip. Compressed members are decompressed to one temporary file, each when it is first opened."""
+    """The files of a zip. A compressed member is decompressed to a temporary file when it is first opened."""
 
     def _scan(self) -> None:
         from kdump.log_dirs import zip_directory
@@ -326,7 +328,7 @@ class ZipArchive(Archive):
             self.hint = f"7z x {shell_path(self.name)}, then name the folder"
 
     def _begin(self) -> None:
-        """Begin without a temporary file. This also runs after a fork: each process needs its own."""
+        """Forget the temporary file. Runs at the start and after a fork, because each process needs its own file."""
         self._process, self._lock = os.getpid(), threading.Lock()
         self._spool: Spool | None = None
         self._unpacked: dict[ZipMember, Extent] = {}
@@ -369,8 +371,9 @@ def _too_many() -> LimitError:
 class _Headers:
     """The file object that tarfile reads to list the members. It checks PAX headers, and drops unneeded records.
 
-    tarfile needs quadratic time for the digits in a PAX header (CVE-2024-6232, Python before 3.11.10 and 3.12.6).
-    tarfile also stops without an error at an invalid header, and copies all global records for each member.
+    This avoids three faults of tarfile. It needs quadratic time for the digits in a PAX header (CVE-2024-6232, Python
+    before 3.11.10 and 3.12.6). At an invalid header it stops without an error. It copies all global records for each
+    member.
     """
 
     def __init__(self, descriptor: int) -> None:
@@ -392,14 +395,14 @@ class _Headers:
         self._position = position
 
     def read(self, size: int) -> bytes:
-        """Return the next bytes. Of a PAX header return only the needed records, padded with zeros.
+        """Return the next ``size`` bytes. In a PAX header, replace the unneeded records by zeros at its end.
 
         Raises ReadError for an invalid PAX header, and LimitError for headers of more than _ABOUT_A_MEMBER bytes.
         """
         start, self._left = self._position, self._left - size
         if self._left < 0:
             raise LimitError(
-                "limit", f"the headers of the member before byte {start} take more than {_ABOUT_A_MEMBER} bytes"
+                "limit", f"one member has more than {_ABOUT_A_MEMBER} bytes of headers, before byte {start}"
             )
         data = os.pread(self._fd, size, start)
         self._position += len(data)
@@ -444,7 +447,7 @@ def _headers_within(size: int, headers: _Headers) -> type[tarfile.TarInfo]:
             if made.isreg() and size < made.size <= _LARGE_FILE:
                 made.size = size  # the archive ends inside this member
             if not 0 <= made.size <= (size if made.type not in _ABOUT_THE_NEXT else BLOCK):
-                raise tarfile.HeaderError(f"a member of {made.size} bytes")
+                raise tarfile.HeaderError(f"the size of a member is {made.size} bytes, but the archive has {size}")
             headers.pax_size = made.size if made.type in _PAX else None
             return made
 
@@ -452,7 +455,7 @@ def _headers_within(size: int, headers: _Headers) -> type[tarfile.TarInfo]:
 
 
 def _inside(path: str) -> str:
-    """Return a normalised path that does not lead out of the archive."""
+    """Return a path inside the archive without leading ``/`` and without ``..``."""
     return posixpath.normpath(posixpath.join("/", path)).lstrip("/")
 
 
@@ -483,7 +486,7 @@ def _milliseconds(info: tarfile.TarInfo) -> int | None:
 class OneFile:
     """Storage with a single file that has no path: standard input, or the content of a compressed file.
 
-    ``broken`` and ``hint`` are explained at :class:`Archive`; here they describe a stream that breaks off.
+    ``broken`` and ``hint`` are as in :class:`Archive`, for a compressed stream that is broken or ends too early.
     """
 
     left_out: Sequence[tuple[str, str]] = ()
@@ -515,7 +518,7 @@ class OneFile:
 
 
 _OPENED: Final[WeakValueDictionary[tuple[object, ...], Archive | OneFile]] = WeakValueDictionary()
-"""The archives in use. Thus each archive is decompressed and listed only once in a run."""
+"""The archives in use, so that each archive is decompressed and listed only once."""
 
 
 def opened(files: Files, entry: Entry) -> Archive | OneFile | None:
@@ -569,7 +572,8 @@ def open_archive(source: Source, name: str, identity: object = None, local: str 
     """Open an archive or compressed file of a format in :func:`kdump.log_dirs.archive_formats.format_of`.
 
     :class:`Archive` explains ``identity`` and ``local``. If a compressed stream is broken, the result has the bytes
-    before the break, and ``broken`` is set. Raises UnreadableError if there are none, or if the disk is full.
+    before the break, and ``broken`` is set. Raises UnreadableError if no byte is before the break, or if the disk is
+    full.
     """
     identity, local = object() if identity is None else identity, source.name if local is None else local
     kind = archive_formats.format_of(source.read(0, HEAD))

@@ -1,4 +1,4 @@
-"""The names of Kafka's files and folders in a log dir. The release of a name is the first that writes it.
+"""The names of Kafka's files and folders in a log dir. Each release below is the first that writes the name.
 
 Sources: LogFileUtils, UnifiedLog, LocalLog and LogManager, raft's Snapshots and FileQuorumStateStore.
 """
@@ -30,7 +30,7 @@ CLEANED: Final = "cleaned"
 SWAP: Final = "swap"
 PART: Final = "part"
 TMP: Final = "tmp"
-"""DELETED to TMP: suffixes that a broker adds to file names or removes (since 0.8.1; KRaft snapshots: 2.8)."""
+"""DELETED to TMP are suffixes that a broker adds to file names and removes (since 0.8.1; for KRaft snapshots 2.8)."""
 
 LEADER_EPOCHS: Final = "leader-epoch-checkpoint"
 PARTITION_METADATA: Final = "partition.metadata"
@@ -83,7 +83,7 @@ FILES: Final = (
     FileName(PARTITION_METADATA, "2.8.0", "The topic id of the folder", "partition_metadata"),
     FileName(f"*.{KRAFT_SNAPSHOT}", "2.8.0", "A snapshot of the metadata log, as batches", "record_layout"),
     FileName(BOOTSTRAP_SNAPSHOT, "3.3.0", "The metadata that a node was formatted with", "record_layout"),
-    FileName(QUORUM_STATE, "2.8.0", "The vote of a KRaft node, and the leader that it knows", "quorum_state"),
+    FileName(QUORUM_STATE, "2.8.0", "The vote of a KRaft node, and the leader that it last followed", "quorum_state"),
     FileName(META_PROPERTIES, "0.9.0", "The ids of the broker, the cluster and the log dir", "meta_properties"),
     FileName(CLEAN_SHUTDOWN, "0.8.0", "The marker of a clean stop", "clean_shutdown"),
     FileName(
@@ -135,7 +135,7 @@ TIERED_FOLDER: Final = r"(?P<topic>.+)-(?P<id>[A-Za-z0-9_-]{22})"
 _FOLDER_STATE: Final = NamePattern(
     rf"\S+-\S+\.\S+-(?P<state>{DELETE_FOLDER}|{FUTURE_FOLDER}|{STRAY_FOLDER})".replace(r"\S", r"[^ \t\n\v\f\r]")
 )
-"""The name of a folder with a state. Java's ``\\S`` excludes only ASCII white space, so ``\\S`` is replaced."""
+"""The name of a folder with a state. In Java, unlike Python, ``\\S`` excludes only ASCII white space."""
 
 
 class FolderName(NamedTuple):
@@ -147,7 +147,7 @@ class FolderName(NamedTuple):
 
 
 def parse_folder(name: str) -> FolderName | None:
-    """Return topic and partition of a folder by its name, or None for a name of another form.
+    """Return the topic, partition and state in the name of a folder; None if the name has another form.
 
     Source: ``UnifiedLog.parseTopicPartitionName`` (0.10.2). ``Integer.parseInt`` reads the number, so ``a-+1``,
     ``a-01`` and digits of other scripts are valid. Java decodes file names by its locale; here it is UTF-8.
@@ -174,14 +174,14 @@ def offset_of(name: str) -> int | None:
 def snapshot_id(name: str) -> tuple[int, int] | None:
     """Return end offset and epoch in the name of a snapshot of the metadata log, or None if Java throws.
 
-    Java reads both at fixed positions, and accepts any text after them (``Snapshots.parse``).
+    Java reads the two numbers at fixed positions, and accepts any text after them (``Snapshots.parse``).
     """
     offset, epoch = java_integer(name[:20], 64), java_integer(name[21:31], 32)
     return None if offset is None or epoch is None or len(name) < 31 else (offset, epoch)
 
 
 def opened_name(name: str) -> str | None:
-    """Return the name of 20 digits that a broker opens for a listed ``.log`` file of any state; None without offset."""
+    """Return the name, with 20 digits, that a broker opens for the ``.log`` file ``name``; None if it has no offset."""
     offset = offset_of(name)
     if offset is None:
         return None
@@ -189,7 +189,7 @@ def opened_name(name: str) -> str | None:
 
 
 class Name(NamedTuple):
-    """Topic and partition in a folder's name, or None for both."""
+    """Topic and partition in a folder's name. Both are None if the name has no partition."""
 
     topic: str | None
     partition: int | None
@@ -231,7 +231,7 @@ def is_padded(stem: str) -> bool:
 
 
 def is_sibling(name: str) -> bool:
-    """Return whether a name is that of a file beside a segment, or of a checkpoint, metadata or temporary file."""
+    """Return whether a file is an index, snapshot, checkpoint, metadata or temporary file, by its name."""
     plain = name.removesuffix(f".{LOG}").isdecimal()  # nearly always the name of a segment
     return not plain and SIBLING_NAME.fullmatch(name) is not None
 
@@ -242,6 +242,6 @@ def is_kraft_snapshot(path: str) -> bool:
 
 
 def beside_log(path: str, suffix: str) -> str:
-    """Return the path of the file with another suffix beside a ``.log`` file; a state such as ``.deleted`` is kept."""
+    """Return the path of a ``.log`` file with ``suffix`` instead of ``log``. A state such as ``.deleted`` is kept."""
     stem, _, state = path.rpartition(f".{LOG}")
     return f"{stem}.{suffix}{state}"

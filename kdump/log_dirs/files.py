@@ -25,11 +25,11 @@ MOST_WHOLE: Final = (1 << 31) - 1
 
 
 SMALL: Final = 1 << 16
-"""Size in bytes up to which reading is as fast as a query for holes."""
+"""Up to this size in bytes, reading a file is as fast as asking the system for its holes."""
 
 
 class Source(Protocol):
-    """Named bytes, which can be read at any position. ``limit``: bytes of the largest batch accepted."""
+    """Named bytes, which can be read at any position. ``limit``: the size of the largest batch accepted, in bytes."""
 
     name: str
     size: int
@@ -129,7 +129,7 @@ def data_end(source: Source, start: int, end: int) -> int:
 
 
 def seek(descriptor: int, position: int, size: int, *, data: bool) -> int:
-    """Return the first byte from ``position`` on that is data or, if ``data`` is False, in a hole; else ``size``.
+    """Return the first byte of data (if not ``data``: of a hole) from ``position`` on; ``size`` if there is none.
 
     If the file system does not report holes, all bytes are data. The file position of ``descriptor`` changes.
     """
@@ -165,7 +165,7 @@ def read_file(files: Files, path: str) -> bytes:
 
 
 def read_index(files: Files, path: str) -> bytes:
-    """Return the bytes of an ``.index`` or ``.timeindex``, without a hole at the end (as a BeforeHole)."""
+    """Return the bytes of an ``.index`` or ``.timeindex``; a BeforeHole if a hole is at its end."""
     with files.open(path) as source:
         hole = source.size if source.size <= SMALL else next_hole(source, 0)
         if source.size > MOST_WHOLE or not hole < source.size <= next_data(source, hole):

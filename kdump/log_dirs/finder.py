@@ -80,11 +80,11 @@ class Wanted(NamedTuple):
         return not self.partitions or name.partition in self.partitions
 
     def for_form(self, form: str) -> Self:
-        """Return a copy with the batch limit of an output format or command."""
+        """Return a copy with a lower batch limit if the format or command ``form`` keeps several copies of a batch."""
         return self._replace(max_batch_bytes=self.max_batch_bytes // COPIES.get(form, 1))
 
     def missing(self, names: Collection[Name], paths: Sequence[str]) -> Iterator[str]:
-        """Yield a sentence for each --topic that selects none of ``names``, or for --partition without --topic."""
+        """Yield a sentence for each --topic that selects none of ``names``; without --topic, for --partition."""
         numbers = " with a number in --partition" if self.partitions else ""
         for topic in self.topics or ([None] if self.partitions else []):
             one = self._replace(topics=() if topic is None else (topic,))
@@ -142,7 +142,7 @@ class Finder:
         self.unread: set[Name] = set()
         """The names of unreadable folders."""
         self.without_log: list[UnreadableError] = []
-        """The errors on named folders without a log, if :attr:`Wanted.every_folder` prevents their report."""
+        """The errors on named folders without a log. Filled if :attr:`Wanted.every_folder`; else they are reported."""
         self._seen: set[object] = set()
         self._skipped: list[str] = []
         self._packed: list[Entry] = []
@@ -153,8 +153,8 @@ class Finder:
         """Yield the partitions in ``paths``, in the order of ``paths``; in a folder in order of topic and partition.
 
         If ``files`` is None, a path may be a URI (:mod:`kdump.log_dirs.remote`). Consecutive files of one folder in
-        ``paths`` are one partition. A copy of a segment under another name is a partition of its own. Partitions that
-        are only in remote storage come last.
+        ``paths`` become one partition, and each renamed copy of a segment becomes a separate one. Partitions that are
+        only in remote storage come last.
         """
         if self.wanted.remote is None:
             yield from self._everywhere(paths, files)
@@ -277,7 +277,7 @@ class Finder:
         from kdump.primitives.terminal import shell_path
 
         hint = f"7z x {shell_path(shown)}, then name the folder"
-        return UnreadableError(shown, "the file has the name of an archive, but its content is not an archive", hint)
+        return UnreadableError(shown, "the file name is that of an archive, but the content is not an archive", hint)
 
     def _one_file(self, entry: Entry, place: Files) -> Iterator[Partition]:
         """Yield the partition of a file without a path: standard input, or a compressed file."""
@@ -305,9 +305,10 @@ class Finder:
         return True
 
     def _doubt(self, head: bytes, shown: str, *, may_begin_damaged: bool) -> None:
-        """Raise UnreadableError if a file without the name of a segment does not begin like a segment.
+        """Refuse a file that has no segment's name and does not begin like a segment: raise UnreadableError.
 
-        With ``may_begin_damaged`` (a ``.log``, or an unknown name), only text is refused. Other files get a note.
+        With ``may_begin_damaged`` (for a ``.log`` or an unknown name) refuse only text, and report a note for other
+        files.
         """
         wrong = _no_segment(head)
         if wrong is None:
@@ -316,12 +317,12 @@ class Finder:
         if is_text or not may_begin_damaged:
             what = "text, not a file of Kafka's" if is_text else "not a file of Kafka's"
             hint = "name a segment, a partition folder or a log dir; "
-            hint += f"a damaged segment is read under its own name, such as {0:0{file_names.PADDED}}.{file_names.LOG}"
+            hint += f"rename a damaged segment to its original name, such as {0:0{file_names.PADDED}}.{file_names.LOG}"
             raise UnreadableError(shown, f"it is {what}: {wrong}", hint)
-        self.note(f"{shown} does not begin like a segment ({wrong}), but kdump reads it")
+        self.note(f"{shown} does not begin like a segment: {wrong}. kdump reads it as a segment")
 
     def _group(self, entries: list[Entry], files: Files) -> Iterator[Partition]:
-        """Yield the partition of files that were named in one folder, and one for each copy of a segment."""
+        """Yield a partition of the named files of one folder, and one for each renamed copy of a segment."""
         if not entries:
             return
         folder = _folder_of(files, entries[0])
@@ -407,7 +408,7 @@ class Finder:
         from kdump.primitives.terminal import shell_path
 
         paths = " ".join(shell_path(files.shown(one.path)) for one in packed)
-        return UnreadableError(shown, reason, f"give the paths of the archives in it: {paths}")
+        return UnreadableError(shown, reason, f"name the archives inside as paths: {paths}")
 
     def _folder(self, folder: Entry, files: Files, name: Name) -> Iterator[Partition]:
         """Yield the partition of a folder, and the partitions of all folders below it."""
@@ -447,7 +448,7 @@ class Finder:
             left += [(named, entry, *state) for named, entry in below if self._enters(named, entry, files, is_log_dir)]
 
     def _is_packed(self, inside: Iterable[Entry], folder: str, files: Files) -> bool:
-        """Return whether the segments of a folder are compressed or encrypted objects. If so, report the folder."""
+        """Return whether a plugin has compressed or encrypted the segments of a folder. If so, report the folder."""
         if not [entry for entry in inside if entry.name.endswith(".rsm-manifest")]:
             return False
         from kdump.log_dirs.tiered_storage import refuse_packed
@@ -474,7 +475,7 @@ class Finder:
         if not self.wanted.leftovers and leftover_state(folder.name):
             if self.wanted.takes(name):
                 self.note(
-                    f"{files.shown(folder.path)} is left out: its name shows that it is not a live replica "
+                    f"{files.shown(folder.path)} is left out: its name ends with the suffix of a leftover folder "
                     "(--leftovers reads it)"
                 )
             return False
@@ -506,7 +507,9 @@ class Finder:
                 continue
             others.append(entry)
             if found:
-                self.note(f"{files.shown(entry.path)} is left out: it is not part of the log (--leftovers reads it)")
+                self.note(
+                    f"{files.shown(entry.path)} is left out: its suffix is that of a leftover (--leftovers reads it)"
+                )
             elif is_unread or entry.name.endswith(f".{file_names.LOG}"):
                 is_number = file_names.offset_of(entry.name) is not None
                 why = "a broker opens no file of this name" if is_number else "its name does not begin with an offset"
@@ -516,10 +519,10 @@ class Finder:
         return Partition(files, path, *name, tuple(segments), tuple(others), limit=limit, folders=folders)
 
     def _takes(self, name: Name, path: str | None) -> bool:
-        """Return whether a folder is selected. If not, report a note on ``path``, the file that the user named."""
+        """Return whether a folder is selected. If not, report a note about the named file ``path``, if it is given."""
         takes = self.wanted.takes(name)
         if not takes and path is not None:
-            self.note(f"{path} is left out: its folder is of another topic or partition")
+            self.note(f"{path} is left out: its folder belongs to another topic or partition")
         return takes
 
     def _say_skipped(self) -> None:
@@ -533,7 +536,7 @@ class Finder:
 
 
 class _Named(NamedTuple):
-    """A folder or file that the user named, and where it is. ``is_alone``: standard input or a compressed file."""
+    """A folder or file that the user named, and its place. ``is_alone``: standard input or a compressed file."""
 
     entry: Entry
     files: Files
@@ -574,7 +577,7 @@ def _is_glob(path: str) -> bool:
 
 
 def _held(entries: list[Entry]) -> str:
-    """Return the first names in an archive, as the end of a sentence."""
+    """Return the first names in an archive as text, to be added to a sentence."""
     names = [entry.name for entry in entries]
     return f": it has {first_of(names, _MANY)}" if names else ", it is empty"
 
@@ -624,7 +627,7 @@ def _folder_order(below: tuple[Name, Entry]) -> tuple[str, int, str]:
 
 
 def _apart(segments: list[Segment]) -> list[list[Segment]]:
-    """Divide the segments of a folder into logs. A copy of a segment under another name is a log of its own."""
+    """Divide the segments of a folder into logs. Each renamed copy of a segment becomes a separate log."""
     logs: list[list[Segment]] = [[]]
     for segment in segments:
         is_brokers = segment.base_offset is None or SEGMENT_NAME.fullmatch(posixpath.basename(segment.path))
@@ -642,7 +645,7 @@ def _order(segment: Segment) -> tuple[bool, int, str]:
 
 
 def _is_special_segment(entry: Entry) -> bool:
-    """Return whether a pipe, socket or device has the name of a segment. It is an unreadable segment, not skipped."""
+    """Return whether a pipe, socket or device has the name of a segment. It counts as an unreadable segment."""
     return bool(entry.special and SEGMENT_NAME.fullmatch(entry.name))
 
 

@@ -33,7 +33,7 @@ class Meter:
         self._read: list[tuple[str, int]] = []
 
     def add(self, path: str, position: int, size: int) -> None:
-        """Count a read of ``size`` bytes. A read of only the first header of a segment is not counted."""
+        """Count a read of ``size`` bytes. Do not count a read of a file's first header alone."""
         if position == 0 and size <= _HEADER:
             return
         self._read.append((path, size))  # append() is atomic: no lock is needed
@@ -153,12 +153,12 @@ class LocalFile:
 
     @property
     def lost(self) -> int:
-        """Bytes by which the file has become shorter since it was opened. Brokers truncate live files."""
+        """The number of bytes that the file lost at its end since it was opened: brokers truncate live files."""
         return max(0, self.size - os.fstat(self._fd).st_size)
 
     @property
     def descriptor(self) -> int | None:
-        """The file descriptor for code that reads without :meth:`read`; None with ``--cache drop``."""
+        """The file descriptor, for callers that read the file themselves; None with ``--cache drop``."""
         return None if self._guard is not None else self._fd
 
     def expect(self, position: int, size: int) -> None:

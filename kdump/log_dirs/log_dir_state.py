@@ -46,11 +46,11 @@ READERS: Final[dict[str, Callable[[Bytes], object]]] = {
     file_names.LOG_STARTS: _checkpoint,
     file_names.CLEANER_OFFSETS: _checkpoint,
 }
-"""File name -> its reader. Only the existence of ``.kafka_cleanshutdown`` counts, not its content."""
+"""File name -> its reader. The content of ``.kafka_cleanshutdown`` does not matter."""
 
 
 class LogDirState(NamedTuple):
-    """The files that describe a log dir. ``sound``: names of valid files; ``failed``: errors of unreadable files."""
+    """The files that describe a log dir. ``sound``: names of valid files. ``failed``: errors of unreadable files."""
 
     path: str
     sound: frozenset[str]
@@ -95,7 +95,8 @@ class LogDirState(NamedTuple):
 class LogDirStates:
     """Reads the files of each log dir once. ``readers``: file name -> function that parses the file.
 
-    ``report`` receives broken files as damage, unreadable files as failures. ``known``: (place, path) -> known state.
+    ``report`` receives broken files as damage, unreadable files as failures. ``known`` has states that were read
+    before, by place and path of the log dir.
     """
 
     def __init__(
@@ -176,7 +177,7 @@ class LogDirStates:
             return data if name == file_names.CLEAN_SHUTDOWN else None
 
     def wrong(self, _: str, path: str, damage: DamageError) -> None:
-        """Report a broken file. ``path`` is a shown path."""
+        """Report a broken file. ``path`` is its shown path. Subclasses also use its name."""
         self._report.damage(refused(path, damage))
 
 

@@ -1,8 +1,8 @@
 """``--cache drop``: evicts the pages that kdump has loaded into the page cache, and leaves the broker's pages there.
 
 A broker serves consumers from the page cache, and kdump's reads would replace its pages. Linux reports the cached pages
-of a mapping (mincore), and evicts pages on request (posix_fadvise). The mapping is never read, because that would end
-the process if a broker truncates the file.
+of a mapping (mincore), and evicts pages on request (posix_fadvise). The mapping is never read, because a read of
+truncated pages would kill the process (SIGBUS).
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 PAGE: Final = mmap.PAGESIZE
 AHEAD: Final = (16 << 20) // PAGE
-"""If a read meets cached pages, this many later pages are noted too: the system may read them ahead."""
+"""If a page of a read is cached, the state of this many later pages is noted too: the system may read them ahead."""
 FOLIO: Final = (2 << 20) // PAGE
 """Number of pages of the largest folio of Linux. Linux does not evict a part of a folio."""
 _BEYOND: Final = (64 << 20) // PAGE
-"""A page this number of pages past the end of the file is certainly not cached, even if the file grows."""
+"""At this number of pages past the end of the file no page is cached, even if the file grows."""
 _MISSING: Final = re.compile(rb"\0+")
 
 
@@ -81,7 +81,7 @@ class Guard:
             self._was += self._cached(known, last)
 
     def _leave(self, count: int) -> None:
-        """Evict the first ``count`` noted pages, except those cached before the read, and drop their notes."""
+        """Forget the first ``count`` noted pages. Evict those that were not cached before the read."""
         for run in _MISSING.finditer(self._was, 0, count):
             start, size = (self._first + run.start()) * PAGE, (run.end() - run.start()) * PAGE
             os.posix_fadvise(self._fd, start, size, os.POSIX_FADV_DONTNEED)
@@ -99,7 +99,7 @@ class Guard:
 
 
 class Watch:
-    """Makes a :class:`Guard` for each file. ``note`` is called at the first failure in this process and its forks."""
+    """Makes a :class:`Guard` for each file. ``note`` is called once, at the first failure in this process or a fork."""
 
     def __init__(self, note: Callable[[str], None]) -> None:
         self._note = note
@@ -111,5 +111,5 @@ class Watch:
         except OSError as reason:
             if not self._noted[0]:
                 self._noted[0] = 1
-                self._note(f"{name}: --cache drop evicts nothing: {reason.strerror or reason}")
+                self._note(f"{name}: --cache drop cannot evict pages: {reason.strerror or reason}")
             return None

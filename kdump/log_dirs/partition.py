@@ -1,6 +1,6 @@
 """Partitions and segments as the finder returns them: paths, sizes and offsets of files. No batch is decoded here.
 
-Other functions: index ``.swap`` files that a start renames, groups of partitions for workers, the search of an offset.
+Also finds index ``.swap`` files that a start renames, and batches by offset; divides partitions among workers.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 TURN_COST: Final = 1 << 16
-"""The cost of opening a partition, expressed in bytes to read."""
+"""Opening a partition costs as much time as reading this number of bytes."""
 
 
 class Segment(NamedTuple):
-    """A ``.log`` file. ``base_offset`` is the offset in its name; else the offset of its first batch, or None.
+    """A ``.log`` file. ``base_offset`` is the offset in its name or, without one, in its first batch; else None.
 
     ``siblings``: suffix (``index``, ``timeindex``, ...) -> path of the segment's file with this suffix, if it exists.
     """
@@ -46,7 +46,7 @@ class Segment(NamedTuple):
     disk_size: int | None = None
     """The occupied disk space in bytes; None if unknown."""
     until: int | None = None
-    """The segment is read only up to this offset (exclusive), because the next one has the later ones; None: whole."""
+    """Batches at and above this offset are not read, because the next segment has them. None: all batches are read."""
     start: int = 0
     """The first byte of the file that belongs to the segment. It is not 0 for a part of a split segment."""
     special: str = ""
@@ -54,7 +54,7 @@ class Segment(NamedTuple):
 
     @property
     def entry(self) -> Entry:
-        """The entry of the file in its folder, with the path as ``identity``."""
+        """The file as an :class:`Entry`. Its ``identity`` is the path."""
         name = posixpath.basename(self.path)
         return Entry(name, self.path, False, self.size, self.path, self.modified, self.disk_size, self.special)
 
@@ -89,7 +89,7 @@ class Segment(NamedTuple):
 class Partition(NamedTuple):
     """The segments of one folder in offset order. ``others`` are the other files of the folder.
 
-    ``whole`` is false if the user named single files, and may have left out segments after the first of them.
+    ``whole`` is false if the user named single files: the log may have other segments after the first one.
     """
 
     files: Files
@@ -102,18 +102,18 @@ class Partition(NamedTuple):
     limit: int = DEFAULT_LIMIT
     """Largest batch accepted, compressed or decompressed, in bytes."""
     foreign: bool = False
-    """Whether the folder is in a log dir under a name that a broker does not write, or in a partition folder."""
+    """Whether the folder is inside a partition folder, or is in a log dir but has a name that no broker writes."""
     is_named: bool = False
-    """Whether the user named the folder or its files, and not only a folder above."""
+    """Whether the user named the folder or its files. False if the user named a folder above it."""
     is_listed: bool = True
-    """Whether ``segments``, ``others`` and ``folders`` are all entries, and not only files that the user named."""
+    """Whether ``segments``, ``others`` and ``folders`` are all entries of the folder. False if the user named files."""
     folders: tuple[Entry, ...] = ()
     unnamed: tuple[int, ...] = ()
     """The base offsets of the folder's other segments, if the user named single files of it."""
 
     @property
     def logs(self) -> list[Segment]:
-        """The segments whose file is a ``.log``, and no ``.log.swap``, ``.log.cleaned`` or ``.log.deleted``."""
+        """The segments without ``.log.swap``, ``.log.cleaned`` and ``.log.deleted`` files."""
         return [segment for segment in self.segments if segment.path.endswith(f".{file_names.LOG}")]
 
     @property
@@ -157,7 +157,7 @@ class Partition(NamedTuple):
 
     @property
     def state_dir(self) -> str:
-        """The folder with the files of a log dir: the log dir, or the folder itself if its name has no topic."""
+        """The folder that may have checkpoints: the log dir, or this folder itself if its name has no topic."""
         return self.folder if self.topic is None else self.log_dir
 
     def file(self, name: str) -> bytes | None:
@@ -172,7 +172,7 @@ class Partition(NamedTuple):
     def topic_id(self, wrong: Callable[[str], None]) -> bytes | None:
         """Return the topic id of ``partition.metadata``, or None if the file is missing or invalid.
 
-        ``wrong`` is called with a sentence about an invalid file. A broker does not start with such a file, so every
+        ``wrong`` receives a sentence about an invalid file. A broker does not start with an invalid file, so every
         command must report it as damage. Raises UnreadableError.
         """
         from kdump.formats import partition_metadata
@@ -181,7 +181,7 @@ class Partition(NamedTuple):
         return None if found is None else found.topic_id
 
     def leader_epochs(self, wrong: Callable[[str], None]) -> tuple[EpochEntry, ...] | None:
-        """Return the entries of ``leader-epoch-checkpoint`` in file order. None and errors: as in :meth:`topic_id`."""
+        """Return the entries of ``leader-epoch-checkpoint`` in file order; else do the same as :meth:`topic_id`."""
         from kdump.formats import leader_epoch
 
         return self._sound(file_names.LEADER_EPOCHS, leader_epoch.read, wrong)
@@ -205,7 +205,7 @@ class Partition(NamedTuple):
 
 
 def index_swaps(partition: Partition) -> dict[str, str]:
-    """Return new name -> path of the index ``.swap`` files that a start renames, except those of a ``.log.swap``.
+    """Return new name -> path of each index ``.swap`` file that a start renames, if it has no ``.log.swap`` beside it.
 
     A start renames each ``.swap`` file whose offset is below the offsets of all ``.cleaned`` files (LogLoader,
     ``removeTempFilesAndCollectSwapFiles`` and ``load``).
@@ -232,12 +232,12 @@ def least_cleaned(partition: Partition) -> int | None:
 
 
 def stem_offset(name: str) -> int:
-    """Return the offset at the beginning of a file name, or 0."""
+    """Return the offset at the beginning of a file name; 0 if it has no offset."""
     return file_names.offset_of(name) or 0
 
 
 def with_index_swaps(segments: Sequence[Segment], lone: Mapping[str, str]) -> list[Segment]:
-    """Return segments with the index files that they have after a start. ``lone`` is from :func:`index_swaps`."""
+    """Return segments with the index files that they have after a start. ``lone``: result of :func:`index_swaps`."""
     return [each._replace(siblings=each.siblings | _renamed(each, lone)) for each in segments] if lone else [*segments]
 
 
@@ -272,7 +272,7 @@ def _cost(partition: Partition) -> int:
 def start_of(source: Source, offset: int) -> int:
     """Return the position of the first batch whose offset field is at least ``offset``.
 
-    Return the source's size if there is none, or if the size field of an earlier batch is invalid.
+    Return the size of the source if there is no such batch, or if the size field of an earlier batch is invalid.
     """
     position = 0
     while position < source.size:
@@ -299,5 +299,5 @@ def first_offset_of(files: Files, path: str) -> int | None:
 
 
 def listed_log_dirs(partitions: Iterable[Partition]) -> dict[tuple[Files, str], Partition]:
-    """Return (files, path) -> folder, for listed folders whose names have no topic: they may be log dirs."""
+    """Return the listed folders whose names have no topic, by place and path: they may be log dirs."""
     return {(one.files, one.folder): one for one in partitions if one.topic is None and one.is_listed}

@@ -1,8 +1,8 @@
 """Object stores and HDFS (s3, gs, hdfs, abfs) as places of files: :class:`kdump.log_dirs.files.Files`.
 
 Operations are retried, with pauses, before an error is raised. The pauses are those of Hadoop's S3A client
-(``fs.s3a.retry.interval``: 500 ms, doubled each time), but at most :data:`LONGEST_PAUSE`. S3A stops after seven retries
-(``fs.s3a.retry.limit``), about a minute; kdump stops after :data:`SECONDS`.
+(``fs.s3a.retry.interval``: 500 ms, doubled each time), up to :data:`LONGEST_PAUSE`. kdump stops after :data:`SECONDS`.
+S3A stops at about the same time, after seven retries (``fs.s3a.retry.limit``).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _BLOCK: Final = 1 << 20
 def places(
     paths: Iterable[str], place_of: Callable[[str], tuple[Files, str]] | None = None
 ) -> Iterator[tuple[Files, list[str]]]:
-    """Yield each place with its consecutive ``paths``. ``place_of``: :func:`place` (default) or :func:`as_written`."""
+    """Yield each place and its paths, grouped if consecutive. ``place_of``: :func:`place` or :func:`as_written`."""
     group: list[str] = []
     current: Files = LOCAL
     for path in paths:
@@ -93,7 +93,7 @@ def is_remote(path: str) -> bool:
 def without_secret(path: str) -> str:
     """Return a path or URI without its credentials and options, for messages.
 
-    A secret may hold ``/``, ``@``, ``?`` or a space: users forget to encode it, and Arrow then refuses the URI.
+    A secret may have ``/``, ``@``, ``?`` or a space that the user did not encode; Arrow refuses such a URI.
     """
     if _uri(path) is None:
         return path
@@ -117,7 +117,7 @@ def is_there(shown: str, paths: Iterable[str]) -> bool:
 class RemoteFiles:
     """A ``pyarrow.fs`` file system (:mod:`kdump.log_dirs.stores`). Its shown paths begin with ``prefix``.
 
-    Methods retry after errors (:class:`Retries`), then raise StoreError. :meth:`put_once` and :meth:`delete` do not.
+    Methods retry after errors (:class:`Retries`), then raise StoreError. :meth:`put_once` and :meth:`delete` try once.
     """
 
     def __init__(self, system: Any, prefix: str, retries: Retries | None = None) -> None:
@@ -152,7 +152,7 @@ class RemoteFiles:
         retries, place, shown = Retries(), f"{folder}{query}{arguments}", without_secret(uri)
         if glob and folder in ("/", "//"):
             raise UsageError(
-                f"{shown}: the name of a bucket cannot contain *, ? or [ (in a secret, write them as %2A, %3F and %5B)"
+                f"{shown}: the name of a bucket cannot contain *, ? or [. In a secret, write %2A, %3F and %5B"
             )
         try:
             system, path = retries.call(shown, lambda: stores.client(scheme, place))
@@ -222,7 +222,7 @@ class RemoteFiles:
 
 
 class RemoteSource:
-    """A file of a ``pyarrow.fs`` file system. After an error it is opened again, and must still have the same size."""
+    """A file of a ``pyarrow.fs`` file system. After an error, the file is opened again: its size must be the same."""
 
     def __init__(self, system: Any, path: str, name: str, retries: Retries) -> None:
         self.name, self.limit = name, DEFAULT_LIMIT
@@ -249,7 +249,7 @@ class RemoteSource:
         if self._has_failed:
             self._file, now = self._opened()
             if now != self._whole:
-                raise StoreError(self.name, f"it changed while it was read: from {self._whole} to {now} bytes")
+                raise StoreError(self.name, f"its size changed from {self._whole} to {now} bytes while kdump read it")
             self._has_failed = False
         try:
             data: bytes = self._file.read_at(size, position)
@@ -268,7 +268,7 @@ VARIABLE: Final = "KDUMP_STORE_SECONDS"
 SECONDS: Final = 60.0
 """An operation is retried until this number of seconds after its first error."""
 RIGHTS_SECONDS: Final = 20.0
-"""Maximum number of seconds of retries if access is denied. A key may be replaced, or a new policy take effect."""
+"""Maximum number of seconds of retries if access is denied, for example while a key is replaced."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 8.0
 """The shortest and the longest pause between two tries, in seconds. Each pause is twice as long as the previous one."""
 
@@ -292,7 +292,7 @@ _RIGHTS: Final = (
 
 
 def _is_unknown(error: Exception) -> bool:
-    """Return whether Arrow raised an error for an unforeseen failure of a store's client (Azure's logins)."""
+    """Return whether Arrow raised its general error for a failure of a store's client, such as Azure's login."""
     from pyarrow import ArrowException
 
     return type(error) is ArrowException
@@ -317,7 +317,7 @@ notify: Callable[[str], None] = _note
 
 
 def seconds() -> float:
-    """Return the number of seconds for which an operation is retried: :data:`VARIABLE` if it is a number."""
+    """Return the number of seconds for which operations are retried: from the environment (VARIABLE), or SECONDS."""
     try:
         return max(0.0, float(os.environ.get(VARIABLE, SECONDS)))
     except ValueError:
@@ -327,9 +327,9 @@ def seconds() -> float:
 class Retries:
     """Retries the operations of one store after TRANSPORT and RIGHTS errors. Ctrl-C ends a pause.
 
-    After an operation has failed in all its tries, later errors of the same kind are raised at once: TRANSPORT errors
-    until the store answers again, RIGHTS errors always. RIGHTS errors before the store's first answer are never
-    retried, because the keys are wrong.
+    If all tries of an operation fail, later errors of the same kind are not retried: TRANSPORT errors until the store
+    answers again, RIGHTS errors for good. A RIGHTS error before the store's first answer is not retried either, because
+    the keys are wrong.
     """
 
     def __init__(self) -> None:
@@ -340,7 +340,7 @@ class Retries:
         return {"_has_answered": self._has_answered, "_given_up": set()}
 
     def call(self, name: str, what: Callable[[], T], done: str = "read") -> T:
-        """Call ``what`` again after an OSError or ArrowException; return its result. Raises StoreError at the last try.
+        """Return the result of ``what``; after an OSError or ArrowException, try again. Raises StoreError at the end.
 
         The message of the error has the ``name`` of the file and the word ``done``, "read" or "written".
         """

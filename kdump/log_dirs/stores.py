@@ -3,15 +3,15 @@
 =====================  ==============================================================================================
 scheme                 client and settings
 =====================  ==============================================================================================
-``s3``, ``s3a``        PyArrow. Keys and options in the URI; else ``fs.s3a.*`` and ``fs.s3a.bucket.BUCKET.*`` of
+``s3``, ``s3a``        PyArrow. Keys and options in the URI. If none, ``fs.s3a.*`` and ``fs.s3a.bucket.BUCKET.*`` of
                        Hadoop's S3A client. For missing settings: ``AWS_*``, and the files and roles of AWS.
 ``hdfs``, ``viewfs``   hdfs-native, a client without Java: ``fs.defaultFS``, ``dfs.*``, and the files of
                        ``HADOOP_CONF_DIR``. If it is not installed, PyArrow's client, which needs Java and libhdfs.
 others                 PyArrow, with options in the URI and the environment of each store's own client.
 =====================  ==============================================================================================
 
-In Spark, the environment variable :data:`VARIABLE` passes the session's settings to the processes that list files.
-These processes pass their clients, with the settings, to the processes that read files.
+In Spark, the environment variable :data:`VARIABLE` passes the session's settings to the processes that list files. The
+processes that read files get ready-made clients from them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ VARIABLE: Final = "KDUMP_STORE_SETTINGS"
 SECRETS: Final = ("fs.s3a.access.key", "fs.s3a.secret.key", "fs.s3a.session.token", "fs.s3a.proxy.password")
 """Secret settings, which Hadoop may keep in a credential provider."""
 PREFIXES: Final = ("fs.s3a.", "fs.defaultFS", "fs.viewfs.", "dfs.")
-"""The prefixes of the names of Hadoop's settings for stores."""
+"""The prefixes of Hadoop's settings for stores."""
 _S3A: Final = "fs.s3a."
 _ANONYMOUS: Final = "AnonymousAWSCredentialsProvider"
 _FEW_TRIES: Final = {
@@ -40,11 +40,11 @@ _FEW_TRIES: Final = {
     "dfs.client.failover.sleep.base.millis": "100",
     "dfs.client.failover.sleep.max.millis": "500",
 }
-"""Settings for few retries in hdfs-native: its defaults take four minutes, and kdump itself repeats failed calls."""
+"""Settings for few retries in hdfs-native: its default retries take four minutes, and kdump repeats calls itself."""
 
 
 def relevant(settings: Mapping[str, str]) -> dict[str, str]:
-    """Return those of Hadoop's settings that are for stores."""
+    """Return Hadoop's settings for stores."""
     return {name: value for name, value in settings.items() if name.startswith(PREFIXES)}
 
 
@@ -84,7 +84,7 @@ def client(scheme: str, rest: str) -> tuple[Any, str]:
                 return _by_arrow(scheme, rest)
             except OSError as reason:
                 raise KdumpError(
-                    f"hdfs-native, which opens {scheme}, is not installed, and PyArrow's client needs libhdfs: "
+                    f"{scheme} needs hdfs-native, or PyArrow with libhdfs; neither is installed: "
                     "pip install 'kdump[hdfs]'"
                 ) from reason
         hdfs = HdfsSystem(f"{scheme}://{host}" if host else None, {**_FEW_TRIES, **given})
@@ -106,7 +106,7 @@ def _by_arrow(scheme: str, rest: str) -> tuple[Any, str]:
 
 
 def s3_arguments(bucket: str, given: Mapping[str, str]) -> dict[str, Any]:
-    """Return the arguments of ``pyarrow.fs.S3FileSystem`` for S3A's settings ``given``; empty without such settings."""
+    """Return the arguments of ``pyarrow.fs.S3FileSystem`` for the S3A settings in ``given``; empty if it has none."""
     settings = {name.removeprefix(_S3A): value for name, value in given.items() if name.startswith(_S3A)}
     of_bucket = f"bucket.{bucket}."
     settings |= {name.removeprefix(of_bucket): value for name, value in settings.items() if name.startswith(of_bucket)}
@@ -264,7 +264,7 @@ def _info(path: str, status: Any) -> Any:
 
 
 def _one_line(call: Any) -> Any:
-    """Call a function of hdfs-native. Its errors become an OSError with one line, without a stack trace."""
+    """Call a function of hdfs-native. Raise its errors as an OSError with one line, without a stack trace."""
     try:
         return call()
     except OSError as error:
@@ -274,6 +274,6 @@ def _one_line(call: Any) -> Any:
 
 
 def _short(text: str) -> str:
-    """Return the start of an error in Rust's notation, such as ``DataTransferError("All DataNodes failed: [...``."""
+    """Return the first part of an error of Rust, such as ``DataTransferError("All DataNodes failed: [...``, as text."""
     words = re.split(r"\\n|\n|: \[", text, maxsplit=1)[0]
     return words.replace('("', ": ", 1).replace('", "', ": ").rstrip('")')

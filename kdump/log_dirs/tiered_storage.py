@@ -3,12 +3,12 @@
 For each segment Aiven's remote storage manager writes a ``.log``, an ``.indexes`` and a ``.rsm-manifest``
 (:mod:`kdump.formats.rsm_manifest`) below ``<prefix>/<topic>-<topic id>/<partition>``. :class:`TieredFiles` lists them
 as a decrypted, decompressed ``.log`` with ``.index``, ``.timeindex`` and ``.txnindex``. It leaves out the producer
-snapshot, which has the state at the end of the segment; a snapshot in a log dir has the state at the start. Files
-without a manifest, such as plain copies by other managers, are listed unchanged.
+snapshot: in remote storage it has the state at the end of the segment, but in a log dir it has the state at the start.
+Files without a manifest, such as plain copies by other managers, are listed unchanged.
 
 A broker copies a segment to remote storage, and later deletes it from its disk. So the log begins in remote storage and
-ends on the disk. A segment in both is read from the disk. Remote segments overlap each other after a change of leader,
-because the new leader's segments have other base offsets. Each offset is read once (:func:`joined`).
+ends on the disk. A segment in both places is read from the disk. Remote segments overlap each other after a change of
+leader, because the new leader's segments have other base offsets. Each offset is read once (:func:`joined`).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 MANIFEST: Final = "rsm-manifest"
 INDEXES: Final = "indexes"
-"""MANIFEST and INDEXES are the suffixes of the objects that a segment has beside its ``.log``."""
+"""MANIFEST and INDEXES are the suffixes of the two objects beside a remote ``.log``."""
 INDEX_FILES: Final = {INDEX: "offset", TIME_INDEX: "timestamp", TXN_INDEX: "transaction"}
 """Suffix of an index file -> its name in a manifest."""
 UNREADABLE: Final = b"\xff"
@@ -55,7 +55,7 @@ UNREADABLE: Final = b"\xff"
 KEPT: Final = 4
 """Maximum number of decompressed chunks of a segment in the cache. Threads add chunks ahead."""
 KEPT_BYTES: Final = 64 << 20
-"""Maximum bytes of these chunks."""
+"""Maximum size in bytes of all chunks in the cache."""
 
 
 def refuse_packed(files: Files, entries: Iterable[Entry], folder: str) -> None:
@@ -71,7 +71,7 @@ def refuse_packed(files: Files, entries: Iterable[Entry], folder: str) -> None:
             how = "encrypted" if manifest.encryption is not None else "compressed"
             raise UnreadableError(
                 files.shown(folder),
-                f"its segments are objects in remote storage, which a plugin has {how}",
+                f"this is remote storage, and a plugin has {how} its segments",
                 "name the log dirs of the brokers as PATH, and this store with --remote",
             )
 
@@ -83,8 +83,8 @@ class LockedError(UnreadableError):
 class TieredFiles:
     """Remote storage at ``place``, as a place of files. ``keys``: name of a key pair -> private key.
 
-    ``fail`` receives the errors of segments that are left out or partly read. ``list_locked``: also list encrypted
-    segments whose key is not given. ``open`` raises LockedError for them.
+    ``fail`` receives the errors of segments that are left out or partly read. ``list_locked``: list encrypted segments
+    without a given key too; ``open`` raises LockedError for such a segment.
     """
 
     def __init__(
@@ -103,11 +103,11 @@ class TieredFiles:
         self._data_keys: dict[rsm_manifest.Encryption, bytes] = {}
 
     def __getstate__(self) -> dict[str, object]:
-        """Return the state to pickle. Another process prints errors on standard error instead of calling ``fail``."""
+        """Return the state to pickle. In another process ``fail`` prints on standard error."""
         return {**self.__dict__, "_fail": _print_error}
 
     def manifest(self, path: str) -> Manifest | None:
-        """Return the manifest of a listed segment; None if it was copied without one."""
+        """Return the manifest of a listed segment; None if the segment has no manifest."""
         return self._manifests.get(path)
 
     def look(self, path: str) -> Entry | None:
@@ -137,7 +137,10 @@ class TieredFiles:
         return sorted(found)
 
     def _segment(self, stem: str, log: Entry, there: Mapping[str, Entry]) -> list[Entry]:
-        """Return a segment's files as in a log dir: none if unreadable, only ``log`` without manifest and indexes."""
+        """Return a segment's files as in a log dir, or nothing if it is unreadable.
+
+        A ``.log`` with neither manifest nor ``.indexes`` is returned alone.
+        """
         manifest_entry, indexes = there.get(f"{stem}.{MANIFEST}"), there.get(f"{stem}.{INDEXES}")
         if manifest_entry is None and indexes is None:
             return [log]
@@ -153,7 +156,7 @@ class TieredFiles:
                 self.locked[log.path] = error
             stored = sum(manifest.chunks)
             if stored != log.size:
-                reason = f"it has {log.size} bytes instead of {stored} as in its manifest"
+                reason = f"it has {log.size} bytes, but {stored} according to its manifest"
                 self._fail(PartlyUnreadableError(self.shown(log.path), reason))
             if indexes is None:
                 self._fail(PartlyUnreadableError(self.shown(log.path), f"its .{INDEXES} is missing"))
@@ -217,7 +220,10 @@ class TieredFiles:
         try:
             if len(data) != part.size:
                 raise DamageError(
-                    "manifest", f"{name} ends past the end of its .{INDEXES}", expected=part.size, found=len(data)
+                    "manifest",
+                    f"{name} index: the .{INDEXES} object ends before its last byte",
+                    expected=part.size,
+                    found=len(data),
                 )
             if sealed is not None and data:
                 data = encryption.decrypt(data, self._data_keys[sealed], sealed.aad)
@@ -327,9 +333,7 @@ class RemoteStorage:
         """
         if not paths:
             if key_files:
-                raise UsageError(
-                    f"the key {next(iter(key_files))!r} is for remote storage: name the storage with --remote"
-                )
+                raise UsageError(f"--remote-key {next(iter(key_files))} needs --remote: name the remote storage")
             return None
         return cls(paths, {name: PrivateKey(read_file(LOCAL, file), file) for name, file in key_files.items()})
 
@@ -349,7 +353,7 @@ class RemotePartitions:
             self._left.setdefault((one.topic, one.partition), []).append(one)
 
     def join(self, local: Partition) -> Partition:
-        """Return a local partition joined with its remote segments, or unchanged if these have another topic id."""
+        """Return a local partition joined with its remote segments; unchanged if none has its topic id."""
         there = self._left.get((local.topic, local.partition), [])
         topic_id = local_id(local, self._report) if there else None
         for one in there:
@@ -359,7 +363,7 @@ class RemotePartitions:
         return local
 
     def rest(self) -> Iterator[Partition]:
-        """Yield the partitions that were not joined, with each offset once."""
+        """Yield the partitions that were not joined, without overlaps of segments."""
         for partitions in self._left.values():
             for one in partitions:
                 yield each_offset_once(one)
@@ -383,10 +387,10 @@ def folder_id(remote: Partition) -> str | None:
 
 
 def joined(local: Partition, remote: Partition) -> Partition:
-    """Return a partition with the segments of both, each offset once. Local segments are preferred.
+    """Return a partition with local and remote segments, and each offset in one segment. Local segments are preferred.
 
-    Each remote segment is read up to the start of the next one. A segment is left out if another one of the same or a
-    later epoch has all its offsets. Of segments with the same base offset, the one with the latest epoch is kept.
+    Each remote segment is read up to the start of the next one. A segment is left out if a segment of the same or a
+    later epoch has all its offsets. If several have the same base offset, the segment with the latest epoch is kept.
     """
     begins = min((one.base_offset for one in local.logs if one.base_offset is not None), default=None)
     kept: list[Segment] = []
@@ -422,12 +426,12 @@ def locked(segment: Segment) -> UnreadableError | None:
 
 
 def _ending(segment: Segment, offset: int) -> Segment:
-    """Return a segment that ends before ``offset``, without its indexes, which have later entries."""
+    """Return a segment that ends before ``offset``, without indexes: they have entries after it."""
     return segment._replace(until=offset, siblings={})
 
 
 def _order(segment: Segment) -> tuple[int, int, int]:
-    """Return the sort key of a segment. Of segments with the same base offset the best one is last."""
+    """Return the sort key of a segment: base offset, epoch, end."""
     return segment.base_offset or 0, _epoch(segment), _end(segment) or 0
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from kdump.log_dirs.files import Source
 
 BLOCK: Final = 1 << 20
-"""Largest read, and largest decompressed block (except of zstd), in bytes."""
+"""Largest read and largest decompressed block in bytes. A block of zstd may be larger."""
 _STEP: Final = 1 << 14
 """Bytes given to a decompressor at a time, because it copies the remaining input at the end of each small member."""
 _ZSTD_STEP: Final = 1 << 13
@@ -27,7 +27,7 @@ _MEMORY: Final = 1 << 27
 
 
 class OwnedDescriptor:
-    """A duplicate of the descriptor of ``file``, which is closed. The duplicate is closed with this object."""
+    """A duplicate of the descriptor of ``file``. ``file`` is closed at once; the duplicate closes with this object."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self.fd = os.dup(file.fileno())
@@ -59,7 +59,7 @@ class Spool:
                 if room < 0:
                     raise UnreadableError(
                         self.name,
-                        f"decompresses to more than half of the free space of {tempfile.gettempdir()}",
+                        f"decompressed, it would take more than half of the free space of {tempfile.gettempdir()}",
                         "set TMPDIR to a folder with more room",
                     )
                 rest = memoryview(block)
@@ -79,7 +79,7 @@ class Spool:
 
 
 def _readable(blocks: Iterable[bytes], name: str) -> Iterator[bytes]:
-    """Yield ``blocks``. An OSError while they are read becomes UnreadableError, so it differs from write errors."""
+    """Yield ``blocks``. An OSError of a read becomes UnreadableError, so that only write errors are OSErrors."""
     try:
         yield from blocks
     except OSError as reason:
@@ -129,7 +129,7 @@ def inflated(blocks: Iterable[bytes], name: str, *, wbits: int = 31) -> Iterator
     while not member.eof and (part := member.decompress(member.unconsumed_tail, BLOCK)):
         yield part
     if not member.eof:
-        raise UnreadableError(name, f"the {what} stream ends in the middle")
+        raise UnreadableError(name, f"the {what} stream is truncated")
 
 
 def _zstd(blocks: Iterable[bytes], name: str) -> Iterator[bytes]:
@@ -150,7 +150,7 @@ def _zstd(blocks: Iterable[bytes], name: str) -> Iterator[bytes]:
                 raise _too_large(name, "zstd", "zstd -d --long=31") from reason
             raise UnreadableError(name, f"the zstd stream is broken: {reason}") from reason
     if not frame.eof:
-        raise UnreadableError(name, "the zstd stream ends in the middle")
+        raise UnreadableError(name, "the zstd stream is truncated")
 
 
 def _xz(blocks: Iterable[bytes], name: str) -> Iterator[bytes]:
@@ -184,7 +184,7 @@ def _several(
     magic: bytes,
     is_too_large: Callable[[Exception], bool] = lambda _: False,
 ) -> Iterator[bytes]:
-    """Yield the decompressed bytes of consecutive streams. ``make`` returns an object like a ``BZ2Decompressor``."""
+    """Yield the decompressed bytes of consecutive streams. ``make`` returns a decompressor like ``BZ2Decompressor``."""
     stream = make()
     for step in _steps(blocks, _STEP):
         block = step
@@ -204,7 +204,7 @@ def _several(
                 raise _too_large(name, what, f"{what} -dk") from reason
             raise UnreadableError(name, f"the {what} stream is broken: {reason}") from reason
     if not stream.eof:
-        raise UnreadableError(name, f"the {what} stream ends in the middle")
+        raise UnreadableError(name, f"the {what} stream is truncated")
 
 
 def _too_large(name: str, what: str, command: str) -> UnreadableError:

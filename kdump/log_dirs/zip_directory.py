@@ -1,4 +1,4 @@
-"""Reads the central directory of a zip, and the content of its members.
+"""Reads the central directory of a zip (its list of members), and the content of the members.
 
 The standard library's ``zipfile`` reads the directory. :mod:`kdump.log_dirs.unpacking` decompresses members, in steps
 of bounded memory. Source: PKWARE's APPNOTE 6.3.10; the extra field ``UT`` (0x5455) is Info-ZIP's.
@@ -40,7 +40,7 @@ _ENCRYPTED: Final = 0x0001 | 0x0040 | 0x2000
 """Flags of a member whose content or header is encrypted."""
 _UT: Final = 0x5455
 _FAT: Final = 0
-"""The system code in zips of some Windows programs, which write names with backslashes."""
+"""The code of the system that some Windows programs write; their names have backslashes."""
 
 
 class ZipMember(NamedTuple):
@@ -57,7 +57,7 @@ class ZipMember(NamedTuple):
 
 
 class ZipContent(NamedTuple):
-    """The members of a zip. With reasons: ``unread`` (unreadable), ``left_out`` (neither file, link nor folder)."""
+    """The members of a zip. ``unread`` and ``left_out`` (not a file, link or folder) are pairs of name and reason."""
 
     members: list[ZipMember]
     folders: list[str]
@@ -89,7 +89,7 @@ class _Bounded:
         left = max(0, self._size - self._position)
         wanted = left if size < 0 else min(size, left)
         if wanted > _LARGEST:
-            raise LimitError("limit", f"its directory takes more than {_LARGEST >> 20} MiB")
+            raise LimitError("limit", f"its list of members takes more than {_LARGEST >> 20} MiB")
         data = os.pread(self._fd, wanted, self._position)
         self._position += len(data)
         return data
@@ -116,7 +116,7 @@ def directory(descriptor: int) -> ZipContent:
             method = _METHODS.get(info.compress_type, f"method {info.compress_type}")
             content.unread.append((name, f"is compressed with {method}"))
         elif info in overlapping:
-            content.unread.append((name, f"at byte {info.header_offset} overlaps another member"))
+            content.unread.append((name, f"overlaps another member (at byte {info.header_offset})"))
         elif stat.S_IFMT(mode) not in {0, stat.S_IFREG, stat.S_IFLNK}:
             content.left_out.append((name, "is not a file"))
         else:
@@ -149,11 +149,13 @@ def start_of_content(descriptor: int, member: ZipMember, name: str) -> int:
     """Return the position of a member's content. Raises UnreadableError."""
     head = os.pread(descriptor, _LOCAL.size, member.header)
     if len(head) < _LOCAL.size or not head.startswith(_LOCAL_SIGNATURE):
-        raise UnreadableError(name, f"the zip has no member at byte {member.header}, where its directory has one")
+        raise UnreadableError(
+            name, f"the zip has no member at byte {member.header}, where its directory expects this one"
+        )
     _, name_size, extra_size = _LOCAL.unpack(head)
     start: int = member.header + _LOCAL.size + name_size + extra_size
     if start + member.packed_size > os.fstat(descriptor).st_size:
-        raise UnreadableError(name, f"the zip ends before the {member.packed_size} bytes of this member")
+        raise UnreadableError(name, f"the zip ends inside this member, which has {member.packed_size} bytes")
     return start
 
 
@@ -172,7 +174,8 @@ def content(descriptor: int, member: ZipMember, name: str) -> Iterator[bytes]:
         yield block
     if size != member.size:
         raise UnreadableError(
-            name, f"the zip's directory claims {member.size} bytes, but its content has {_amount(size, member.size)}"
+            name,
+            f"its size in the zip's directory is {member.size} bytes, but its content has {_amount(size, member.size)}",
         )
     if crc != member.crc:
         raise UnreadableError(
@@ -196,7 +199,7 @@ def _packed(descriptor: int, position: int, size: int) -> Iterator[bytes]:
 
 
 def _modified(extra: bytes) -> int | None:
-    """Return the time of the last write in ms, if the extra field has it. The DOS time is not used: no time zone."""
+    """Return the last write time in ms from the extra field, else None: the DOS time of a zip has no time zone."""
     at = 0
     while at + 4 <= len(extra):
         kind, size = struct.unpack_from("<HH", extra, at)

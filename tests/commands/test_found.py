@@ -118,7 +118,7 @@ def test_an_archive_of_archives_is_reported_with_the_path_that_reads_it(cases):
         assert done.returncode == 1
         text = (
             b"error: outer.tgz: the archive holds no segment\n"
-            b"hint: give the paths of the archives in it: outer.tgz:bundle.tar.gz\n"
+            b"hint: name the archives inside as paths: outer.tgz:bundle.tar.gz\n"
         )
         assert done.stderr == text, command
 
@@ -142,7 +142,7 @@ def test_an_archive_is_read_in_each_format_and_its_advice_runs(cases, tmp_path, 
 def test_an_archive_of_archives_names_them(cases):
     done = kdump("check", "outer.tgz", cwd=cases / "archives")
     assert done.returncode == 1
-    assert b"give the paths of the archives in it: outer.tgz:bundle.tar.gz" in done.stderr
+    assert b"name the archives inside as paths: outer.tgz:bundle.tar.gz" in done.stderr
 
 
 @pytest.mark.parametrize(("offset", "status"), [("3", 3), ("0..9", 3)])

@@ -228,7 +228,7 @@ def test_a_system_without_the_figure_is_reported_once(segment, monkeypatch):
         with LocalFile(segment) as source:
             assert len(source.read(0, SIZE)) == SIZE
     assert len(said) == 1
-    assert said[0].startswith(f"{segment}: --cache drop evicts nothing: only the owner of a file")
+    assert said[0].startswith(f"{segment}: --cache drop cannot evict pages: only the owner of a file")
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can become another user")

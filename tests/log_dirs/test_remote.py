@@ -199,7 +199,7 @@ def test_a_file_that_another_one_replaced_meanwhile_is_not_read_on(clock, tmp_pa
     source = remote.RemoteFiles(store, "s3://").open("x")
     store.fault = Outage(lambda: OSError(AWAY), names="read")
     (tmp_path / "x").write_bytes(bytes(99))
-    with pytest.raises(StoreError, match="it changed while it was read: from 100 to 99 bytes"):
+    with pytest.raises(StoreError, match="its size changed from 100 to 99 bytes while kdump read it"):
         source.read(0, 10)
     (tmp_path / "x").unlink()
     store.fault = Outage(lambda: OSError(AWAY), names="read")

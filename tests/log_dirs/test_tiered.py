@@ -250,13 +250,13 @@ def test_indexes_that_are_absent_are_named(tmp_path):
 
 def test_indexes_that_are_cut_off_are_named(tmp_path):
     (reported,) = broken(tmp_path, lambda _, indexes, __: indexes.write_bytes(b"o" * 5))
-    assert ".index: offset ends past the end of its .indexes (expected 16, found 5)" in reported
+    assert ".index: offset index: the .indexes object ends before its last byte (expected 16, found 5)" in reported
 
 
 def test_a_log_that_is_cut_off_is_named_with_its_chunks(tmp_path):
     size, chunk = reported = broken(tmp_path, lambda log, *_: log.write_bytes(log.read_bytes()[:-10]))
     assert len(reported) == 2
-    assert "as in its manifest" in size
+    assert "according to its manifest" in size
     assert "chunk 4, bytes 600 to" in chunk
     assert "it is truncated" in chunk
 
@@ -383,7 +383,7 @@ def test_objects_of_a_store_are_no_damaged_logs_where_the_store_is_named_as_a_pa
                 assert b"DAMAGED" not in done.stdout
                 continue
             assert done.returncode == 1, command
-            text = f"{folder}: its segments are objects in remote storage, which a plugin has {how}\nhint: name the log"
+            text = f"{folder}: this is remote storage, and a plugin has {how} its segments\nhint: name the log"
             assert done.stderr.decode().count(text) == 1
             assert done.stderr.count(b"error: ") == 1
             assert b"DAMAGED" not in done.stdout
