@@ -1,4 +1,4 @@
-"""Writes the lines of answers as JSON lines, CSV, or tables for pipes and files (terminals: ``answer_terminal``)."""
+"""Writes the lines of answers as JSON lines, CSV, or plain tables. ``answer_terminal`` draws tables on a terminal."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class AnswerTable(NamedTuple):
     right: frozenset[str] = frozenset()
     """Columns that are aligned to the right."""
     commands: Sequence[tuple[str, str]] = ()
-    """The commands printed below the rows, without folding: pairs of purpose and command line."""
+    """The commands to print below the rows, each on one line: pairs of purpose and command line."""
     spare: Sequence[str] = ()
     """Columns that may be omitted on a narrow terminal, in the order of omission."""
 
@@ -37,7 +37,7 @@ class AnswerTable(NamedTuple):
     def of(
         cls, title: str, rows: Iterable[Mapping[str, object]], right: Iterable[str] = (), **more: Any
     ) -> AnswerTable:
-        """Return a table of ``rows``: each maps every column to its cell. ``more`` are further fields of the table."""
+        """Return a table of ``rows``, which map columns to cells. ``more``: other fields of the table, by name."""
         columns: tuple[str, ...] = ()
         cells = []
         for row in rows:
@@ -46,7 +46,7 @@ class AnswerTable(NamedTuple):
         return cls(title, columns, cells, frozenset(right), **more)
 
     def below(self) -> Iterator[str]:
-        """Yield an empty line, and each command after its purpose as a comment: the lines are a shell script."""
+        """Yield the lines of shell script below the table: for each command its purpose as a comment, and itself."""
         if self.commands:
             yield ""
         for what, command in self.commands:
@@ -87,7 +87,8 @@ def write_jsonl(lines: Iterable[AnswerLine], out: BinaryIO) -> None:
 def write_csv(lines: Iterable[AnswerLine], out: BinaryIO) -> None:
     """Write the lines as CSV (RFC 4180, with plain newlines), with a header line whenever the fields change.
 
-    Values other than texts and numbers are JSON; null is empty. Control characters are escaped on a terminal only.
+    Values other than texts and numbers are JSON. The cell of a null is empty. Control characters are escaped only on a
+    terminal.
     """
     shown: Callable[[str], str] = harmless_line if out.isatty() else str
     names: list[str] = []

@@ -1,4 +1,4 @@
-"""Draws tables of answers on a terminal. So that a row fits a line, it omits columns and shortens cells."""
+"""Draws tables of answers on a terminal. It omits columns and shortens cells until each row fits into a line."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from kdump.printers.answer_lines import AnswerTable
 
 WHOLE: Final = 24
-"""Length up to which a cell is not shortened, in characters; a time has this length."""
+"""Cells of up to this number of characters are not shortened. A time has this length."""
 MANY: Final = 3
-"""Minimum number of rows for printing shared values once, and for shortening cells."""
+"""Tables with fewer rows print shared values in each row, and do not shorten cells."""
 GAP: Final = 2
 """Spaces between two cells."""
 CUT: Final = "…"
@@ -34,9 +34,9 @@ def draw(tables: Iterable[AnswerTable], out: IO[str], width: int | None = None, 
     """Draw tables in ``width`` columns, by default those of the terminal.
 
     With ``fitting`` a row is one line. If the columns are too wide, values that all rows share are printed once, above
-    the rows. Then columns are omitted, those in ``spare`` first, and cells of more than ``WHOLE`` characters shortened;
-    the names of these columns are printed below the rows. Fewer than ``MANY`` rows with sentences that do not fit are
-    printed with a line per field instead.
+    the rows. Then columns are omitted, first those in ``spare``, and cells of more than ``WHOLE`` characters are
+    shortened. Below the rows are the names of these columns. If a table has fewer than ``MANY`` rows, and its sentences
+    do not fit, it has a line per field instead.
     """
     console = Quiet(file=out, highlight=False, width=width)
     for number, table in enumerate(tables):
@@ -96,7 +96,7 @@ def _sum(widths: Sequence[int]) -> int:
 
 
 def _fits(widths: Sequence[int], most: int, rows: Sequence[Sequence[str]] = ()) -> bool:
-    """Return whether columns fit into ``most`` when shortened to WHOLE. Columns with sentences in ``rows`` are not."""
+    """Return whether columns fit into ``most``. Columns without sentences in ``rows`` count as shortened to WHOLE."""
     whole = {number for row in rows for number, cell in enumerate(row) if " " in cell}
     return _sum([wide if number in whole else min(wide, WHOLE) for number, wide in enumerate(widths)]) <= most
 
@@ -106,7 +106,8 @@ def _without_shared(
 ) -> tuple[dict[str, str], AnswerTable, list[list[str]], list[int]]:
     """Remove the columns whose cells are all equal, unless all columns are like that.
 
-    Return column -> cell for the removed columns (without those of dashes), and the table, rows and widths left.
+    Return column -> cell for the removed columns, and the remaining table, rows and widths. Columns of dashes are not
+    in the first result.
     """
     same = [len(set(column)) == 1 for column in zip(*rows, strict=True)]
     if all(same):
@@ -126,9 +127,9 @@ def _only(
 def _without_spare(
     table: AnswerTable, rows: list[list[str]], widths: list[int], most: int
 ) -> tuple[AnswerTable, list[list[str]], list[int], list[str]]:
-    """Remove columns until the others fit. Return the table, rows and widths left, and the names of removed columns.
+    """Remove columns until the others fit. Return the remaining table, rows and widths, and the removed names.
 
-    Columns of ``spare`` are removed first, then the others from right to left; the leftmost of these stays.
+    Columns of ``spare`` are removed first, then the others from right to left, except the leftmost one.
     """
     spare = [name for name in table.spare if name in table.columns]
     others = [name for name in table.columns if name not in table.spare]
@@ -142,7 +143,7 @@ def _without_spare(
 
 
 def _fitting(widths: Sequence[int], most: int) -> list[int]:
-    """Return widths that fit into ``most`` if possible. Only a single column is narrowed below WHOLE."""
+    """Return widths that fit into ``most`` if possible. A width is less than WHOLE only if it is the only column."""
     room = most - GAP * (len(widths) - 1)
     found = list(widths)
     left = len(widths)
@@ -170,7 +171,7 @@ def _row(row: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> st
 
 
 def shortened(text: str, width: int) -> str:
-    """Return a text shortened to ``width`` columns: a path or name in the middle, a sentence at the end."""
+    """Return a text shortened to ``width`` columns. A path or name loses its middle, a sentence its end."""
     if cell_len(text) <= width:
         return text
     if " " in text or width < MANY:

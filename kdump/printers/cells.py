@@ -114,7 +114,7 @@ def cell_in_pieces(
 
 
 def beginning(pieces: Iterable[str], most: int) -> str:
-    """Return the first ``most`` characters of a text that comes in pieces."""
+    """Return the first ``most`` characters of a text that is given in pieces."""
     text = ""
     for piece in pieces:
         text += piece
@@ -124,7 +124,7 @@ def beginning(pieces: Iterable[str], most: int) -> str:
 
 
 def quoted_in_pieces(pieces: Callable[[], Iterator[str]] | None) -> Iterator[str]:
-    """Like :func:`quoted`, for a text that comes in pieces."""
+    """Like :func:`quoted`, for a text in pieces. Yields the result in pieces."""
     if pieces is None:
         return
     first = last = ""

@@ -1,4 +1,4 @@
-"""The output format ``text`` of ``kdump dump``: prints like the newest DumpLogSegments, and damaged ranges."""
+"""The output format ``text`` of ``kdump dump``: the output of the newest DumpLogSegments, with damaged ranges."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class DumpText:
-    """Prints like the newest DumpLogSegments, with a line for each damaged range. ``keys``, ``values``: print these."""
+    """Prints the output of the newest DumpLogSegments. For each damaged range it adds a line."""
 
     shows_damage = True
 
@@ -65,7 +65,7 @@ class DumpText:
         self._sides = ("key",) * (decodes and keys) + ("value",) * (decodes and values)
         """The sides ("key", "value") that are also printed decoded."""
         self._by_kernel = batches or redactor is None or (not self._sides and decode is java_text)
-        """Whether compiled code can write the payloads in this encoding, hashed if there is a redactor."""
+        """Whether compiled code can write the payloads in this encoding and, with a redactor, their hashes."""
         self._printer: _Printer | None = None
 
     def begin(self) -> None:
@@ -85,14 +85,14 @@ class DumpText:
                 self._records(printer, one)
 
     def make(self, item: SelectedBatch, run: Run) -> MadeLines | None:
-        """Return the first lines of a run; None if compiled code does not print it. Any thread may call this."""
+        """Return the first lines of a batch run; None if plain Python must print them. Any thread may call this."""
         printer = self._printer
         if printer is None or printer.path != item.file.name or not self._is_for_kernel(item):
             return None
         return printer.make(run)
 
     def _is_for_kernel(self, item: SelectedBatch) -> bool:
-        """Return whether compiled code prints ``item``. It leaves records that may have a schema id to Python."""
+        """Return whether compiled code prints ``item``. Plain Python prints records that may have a schema id."""
         return self._by_kernel and (not self._sides or needs_frame(item.file.layout))
 
     def _records(self, printer: _Printer, item: SelectedBatch) -> None:
@@ -117,7 +117,7 @@ class DumpText:
         """Do nothing: this format has no last line."""
 
     def go_on(self, name: str) -> bytes:
-        """Begin in the middle of a segment; return the lines that belong before its first batch."""
+        """Begin in the middle of a segment; return the lines at the start of the segment's output."""
         if self._printer is None or self._printer.path != name:
             self._printer = self._next_printer(name)
         return _title(name)
@@ -130,7 +130,7 @@ class DumpText:
         return self._printer
 
     def _next_printer(self, name: str) -> _Printer:
-        """Return the one printer, set to the segment ``name``. It is reused, because making one takes long."""
+        """Return the printer for the segment ``name``. All segments use one printer: a new one is slow to make."""
         if self._printer is None:
             redactor = None if self._sides else self.redactor
             return _Printer(self._run, name, self._decoders, redactor, self._sides, values=self.values)
@@ -150,7 +150,8 @@ def _title(name: str) -> bytes:
 class _Printer(LogPrinter):
     """Prints the batches of one segment, without values if ``values`` is false. ``redactor`` hashes payloads.
 
-    ``item`` is the batch or run that is printed. Decoded ``sides`` of records are printed on separate lines.
+    ``item`` is the batch or run to print. ``sides``: the sides of records that are also printed decoded, on separate
+    lines.
     """
 
     whole_batches = True
@@ -173,7 +174,7 @@ class _Printer(LogPrinter):
             self.contents = [[shown for shown in content if shown[1] != "value"] for content in self.contents]
 
     def of_run(self, records: RunRecords, made: MadeLines | None, *, deep: bool) -> None:
-        """Print a run. At an unchecked batch that cannot be printed, stop and set ``records.stop`` to its number."""
+        """Print a run. Stop at an invalid batch that was not checked before: set ``records.stop`` to its number."""
         if not records.may_break:
             self.batches(records.run, records.row, records.stop, made, deep=deep)
             return
@@ -184,7 +185,7 @@ class _Printer(LogPrinter):
         records.stop = row + (done > 0)
 
     def gap(self, last: int, current: int) -> None:
-        """Do nothing, because filters leave gaps."""
+        """Do nothing: a gap between offsets may come from a filter."""
 
     def control_content(self, entry: Record | Message) -> bytes:
         return super().control_content(entry) if self._values else b""

@@ -37,11 +37,11 @@ class DecodedText:
     def __init__(self, decoder: PayloadDecoder, topic: str) -> None:
         self._decoder, self._topic = decoder, topic
         self._only_frames = not has_own_layouts(topic)
-        """Whether only payloads with a frame (a first byte and a schema id) or headers are decoded."""
+        """Whether payloads are decoded only if they have a frame (a first byte and a schema id) or headers."""
         self._general_sides = ("key",) if topic.endswith(CHANGELOG) else ()
-        """The sides ("key", "value") that plain Python writes: in changelog topics a window may follow a key."""
+        """The sides ("key", "value") that only plain Python writes: keys of changelog topics may have a window."""
         self._heads: dict[tuple[Side, bytes], tuple[bytes, AvroText | ProtobufText] | None] = {}
-        """(side, frame) -> the text before the data, and the compiled writer of the data (None: plain Python)."""
+        """(side, frame) -> the text before the data, and the compiled writer of the data; None for plain Python."""
 
     def is_of(self, decoder: PayloadDecoder, topic: str) -> bool:
         return decoder is self._decoder and topic == self._topic
@@ -72,7 +72,7 @@ class DecodedText:
         return _text(self._decoder.side(self._topic, side, payload, headers))
 
     def _first(self, side: Side, payload: bytes, prefix: tuple[Side, bytes]) -> bytes:
-        """Return the text of the first payload of a schema, made by plain Python. Cache the text before "data"."""
+        """Return a payload as text from plain Python. Cache the text before "data" for later ones of its schema."""
         decoded = self._decoder.side(self._topic, side, payload)
         if decoded is None or "problem" in decoded or "unknownFields" in decoded:
             return _text(decoded)
@@ -108,7 +108,7 @@ SIDE_OF: Final = {column.source: column.name for column in SHOWN}
 
 
 def cell(source: str, item: SelectedBatch, record: Record | None, encoding: Encoding) -> str | None:
-    """Return a key or value for a table: decoded data or text, after the reason of a failure and before a window."""
+    """Return the cell of a key or value: the reason if decoding failed, then decoded data or text, then a window."""
     side = SIDE_OF[source]
     payload: bytes | None = getattr(record, side)
     if payload is None:
@@ -122,7 +122,7 @@ def cell(source: str, item: SelectedBatch, record: Record | None, encoding: Enco
 
 
 def lines(item: SelectedBatch, record: Record, sides: tuple[str, ...]) -> Iterator[bytes]:
-    """Yield a line for each of ``sides`` that has a schema or a known layout: decoded data, or why there is none."""
+    """Yield a line for each of ``sides`` with a schema or known layout: the decoded data, or why it has none."""
     for side in sides:
         part = values.decoded_side(item, record, side)
         if part is not None:

@@ -1,8 +1,8 @@
 """Writes topics, configs, ACLs, quotas and users of a metadata image as a shell script or as YAML for Strimzi.
 
-The script calls Kafka's own tools, to define them in a new cluster. Source: ``TopicCommand``, ``ConfigCommand`` and
-``AclCommand`` of 3.9 to 4.4. The log does not have passwords: the script asks for new ones, and keeps mechanism and
-iterations of the old credentials.
+The script calls Kafka's own tools, which define all this in a new cluster. Source: ``TopicCommand``, ``ConfigCommand``
+and ``AclCommand`` of 3.9 to 4.4. The log does not have passwords: the script asks for new ones. It keeps the mechanism
+and the iterations of the old credentials.
 
 The YAML has ``KafkaTopic`` and ``KafkaUser`` (``kafka.strimzi.io/v1``). Other definitions become comments; for example,
 configs of brokers belong to ``spec.kafka.config`` of ``Kafka``.
@@ -125,7 +125,7 @@ def _add(key: str, value: str) -> str:
     """Return the option of kafka-configs.sh that sets a config.
 
     The tool splits --add-config at ``=`` and at commas. Brackets around a value protect its commas. A value with ``=``
-    or brackets needs a file.
+    or brackets must be in a file.
     """
     if "=" in value or "[" in value or "]" in value:
         escaped = value.replace("\\", "\\\\").replace("\n", "\\n")

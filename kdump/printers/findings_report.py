@@ -55,7 +55,7 @@ DERIVED: Final = 4
 SHOWN: Final = 10
 """Maximum number of partitions in a line of the conclusion."""
 ALIKE: Final = 3
-"""Maximum number of findings in a block whose texts differ only in numbers."""
+"""Maximum number of similar findings in a block: their texts differ only in numbers."""
 MOST: Final = 20
 """Maximum number of findings in a block."""
 WORDS: Final = {Level.REMARK: "note", Level.DERIVED: "WRONG", Level.LOG: "DAMAGED"}
@@ -100,7 +100,7 @@ class CheckSummary:
         self.without_batches: list[str] = []
         """The folders in ``damaged``, ``poisoned`` and ``holes`` that have no valid batch."""
         self.poisoned: list[str] = []
-        """The folders of partitions whose only damage stops consumers: brokers accept such batches."""
+        """The folders of partitions whose only damage is batches that brokers accept, but at which consumers stop."""
         self.holes: list[str] = []
         """The folders of partitions whose only fault is missing offsets."""
         self.fatal: list[str] = []
@@ -131,7 +131,7 @@ class CheckSummary:
 
 
 class FoldedFinding(NamedTuple):
-    """A finding in a block. ``place``: its file and byte; ``more``: the line about omitted findings like it, if any."""
+    """A finding in a block. ``place``: its file and byte. ``more``: the number of similar omitted findings, as text."""
 
     finding: Finding
     place: str
@@ -155,7 +155,7 @@ class Shown(NamedTuple):
     """Print every finding in full."""
 
     def block(self, name: str, findings: Sequence[Finding]) -> FindingsBlock:
-        """Return the block of a partition or file: the worst findings first, and only a few of similar ones."""
+        """Return the block of a partition or file: the worst findings first, at most ALIKE of similar ones."""
         wrong = any(not finding.is_remark or finding.code in LOUD for finding in findings)
         shown = [
             finding
@@ -205,7 +205,7 @@ def only_holes(findings: Sequence[Finding]) -> bool:
 
 
 def _lines(name: str, alike: Sequence[Finding]) -> Iterator[FoldedFinding]:
-    """Yield the first ALIKE of similar findings. The last one has a line with the number of omitted ones."""
+    """Yield the first ALIKE of similar findings. The last one gets the number of omitted findings."""
     for number, finding in enumerate(alike[:ALIKE]):
         inside = "" if finding.file == name else f"{finding.file.removeprefix(f'{name}/')} "
         place = inside if finding.position is None else f"{inside}byte {finding.position}: "
@@ -222,7 +222,7 @@ class Report(Protocol):
     """Prints the results of a check."""
 
     def block(self, name: str, findings: Sequence[Finding]) -> None:
-        """Print one or more findings of a partition or file."""
+        """Print the findings of a partition or file."""
 
     def start(self, start: BrokerStart) -> None:
         """Print the verdict on a broker's start."""

@@ -1,4 +1,4 @@
-"""The output formats ``raw`` (only values) and ``format`` (lines by a format string like that of kcat)."""
+"""The output formats ``raw`` (only values) and ``format`` (lines made from a format string, as in kcat)."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def unescape(text: str) -> bytes:
         elif escape[2] in _ESCAPES:
             out += _ESCAPES[escape[2]]
         else:
-            raise UsageError(rf"{escape[0]!r} is not an escape: write one of \n \r \t \0 \\ and \xNN")
+            raise UsageError(rf"{escape[0]!r} is not an escape: write \n, \r, \t, \0, \\ or \xNN")
     return out + text[end:].encode()
 
 

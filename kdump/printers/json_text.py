@@ -53,14 +53,14 @@ def payload(text: Text) -> str:
 
 
 def content(column: Column, data: bytes, encoding: Encoding) -> str:
-    """Return a key or value as a JSON value, followed by the field of its encoding if that is not utf8."""
+    """Return a key or value as a JSON value. Unless it is utf8, a field with the encoding follows."""
     text = to_text(data, encoding)
     shown = payload(text)
     return shown if text.encoding is None else f'{shown},"{_ENCODING_OF[column.name]}":"{text.encoding}"'
 
 
 def payload_in_pieces(data: bytes, encoding: Encoding, mark: str, before: str = "") -> Iterator[str]:
-    """Yield :func:`payload` in pieces, then the text ``before``, then the encoding as field ``mark``, unless utf8."""
+    """Yield :func:`payload` in pieces, then ``before``. Unless the text is utf8, add its encoding as field ``mark``."""
     from kdump.rows.pieces import to_pieces
 
     pieces = to_pieces(data, encoding)
@@ -154,7 +154,7 @@ def _large_header(pair: Header, encoding: Encoding) -> Iterator[str]:
 
 
 class JsonShape:
-    """Writes lines with ``columns``. :meth:`parts` is called once per batch, and ``render`` for each record."""
+    """Makes lines with ``columns``: call :meth:`parts` once per batch, and :func:`render` for each record."""
 
     def __init__(self, columns: Sequence[Column], encoding: Encoding = "auto") -> None:
         self.columns = [column for column in columns if column.source not in _BY_PAYLOAD]

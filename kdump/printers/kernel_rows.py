@@ -1,7 +1,7 @@
 """Makes rows in compiled code: JSON lines, CSV and format strings.
 
 A compiled form (:class:`Shape`) has slots (placeholders) for the fields of a record, and literal text for values that
-are equal in all its rows. Python prints the rows of a batch if compiled code lacks one of its columns.
+are equal in all its rows. If compiled code does not support a column, plain Python prints the rows.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class KernelRows:
         *,
         batches: bool = False,
     ) -> None:
-        """``write`` returns the text of keys, values and hashes that compiled code cannot format."""
+        """``write`` returns the text of a key, a value or its hash that compiled code cannot format."""
         self.columns, self.encoding, self.redactor, self.batches = columns, encoding, redactor, batches
         self.marks = [column for column in columns if column.source in values.MARKS]
         self.file: SegmentFacts | None = None
@@ -152,8 +152,8 @@ class KernelRows:
     ) -> Iterator[Bytes] | None:
         """Return an iterator of the rows of a batch or run in blocks, or None if plain Python must print them.
 
-        A block is valid until the next one is requested. ``made`` are the first rows of a run, if made already. After
-        None for a run the caller may pass its batches one by one.
+        A block is valid until the caller requests the next one. ``made``: the first rows of a run, from :meth:`make`.
+        If the result for a run is None, the caller may pass its batches one by one.
         """
         shape = self.shape_of(item)
         if shape is None:
@@ -163,7 +163,7 @@ class KernelRows:
         return self._of_batch(shape) if self.begin(records) else None
 
     def make(self, item: SelectedBatch, run: Run) -> MadeLines | None:
-        """Return the first rows of a run; None if its batches have no compiled form yet. Any thread may call this."""
+        """Return the first rows of a run; None before :meth:`rows` has compiled its form. Any thread may call this."""
         if item.file is not self.file or (marks := self._marks(item)) is None:
             return None
         shape = self.shapes.get(self._kind(item, marks))
@@ -187,7 +187,7 @@ class KernelRows:
         return self.shapes.get(kind) or self._compile(kind, item)
 
     def _marks(self, item: SelectedBatch) -> tuple[object, ...] | None:
-        """Return the values of ``belowLogStart`` and ``aboveHighWatermark`` of all rows; None if rows differ."""
+        """Return ``belowLogStart`` and ``aboveHighWatermark`` of all rows; None if the rows have different values."""
         if not self.marked:
             return ()
         offsets = (item.base_offset, item.batch.last_offset) if item.run is None else item.run.offsets
@@ -196,7 +196,7 @@ class KernelRows:
         return tuple([values.value(column, item) for column in self.marked])
 
     def _kind(self, item: SelectedBatch, marks: tuple[object, ...]) -> tuple[object, ...]:
-        """Return the key of a compiled form: the values that its rows share. ``marks`` is from :meth:`_marks`."""
+        """Return the values that all rows of a compiled form share, as its cache key. ``marks``: :meth:`_marks`."""
         batch = item.batch
         return (batch.attributes, item.crc_valid, batch.delete_horizon_ms, item.transaction, marks)
 
@@ -210,7 +210,7 @@ class KernelRows:
             yield lines
 
     def _of_run(self, shape: Shape, records: RunRecords, made: MadeLines | None) -> Iterator[Bytes]:
-        """Yield the rows of a run. At an unchecked batch that cannot be printed, set ``records.stop`` to its number."""
+        """Yield the rows of a run. Stop at an invalid, unchecked batch: set ``records.stop`` to its number."""
         head, of_record = self.lines(shape)
         writer, lines = self.ahead.begin(records.run, records.row, records.stop, made)
         while True:
@@ -227,7 +227,7 @@ class KernelRows:
         self.ahead.end(writer)
 
     def lines(self, shape: Shape) -> tuple[Shape | None, Shape | None]:
-        """Return the compiled form of batches and that of records; one of the two is None."""
+        """Return ``shape`` as (form of batches, form of records). One of the two is None."""
         return (shape, None) if self.batches else (None, shape)
 
     def _stuck(self) -> KdumpError:
@@ -282,12 +282,12 @@ def number(column: Column) -> int | None:
 
 
 def is_literal(column: Column, item: SelectedBatch) -> bool:
-    """Return whether a column that is not numeric has the same value in all rows of a compiled form."""
+    """Return whether a column has the same value in all rows of a compiled form. The column is not numeric."""
     return column.source != LATEST and values.is_constant(column, item)
 
 
 class JsonRows(KernelRows):
-    """Makes JSON objects, each between ``before`` and ``after``."""
+    """Makes JSON objects, each between the two texts ``around``."""
 
     def __init__(
         self,
@@ -420,7 +420,7 @@ _MARKED: Final[dict[tuple[Part, ...], Part]] = {
     (ROW_SLOTS[f"cell_{name}"], ROW_SLOTS[f"mark_{name}"]): ROW_SLOTS[f"marked_cell_{name}"]
     for name in ("key", "value")
 }
-"""(slot of a cell, slot of the cell's encoding) -> the one slot for both."""
+"""(slot of a cell, slot of its encoding) -> the slot that writes both."""
 _CSV_SLOTS: Final = {
     "record.timestamp": ROW_SLOTS["iso_cell"],
     LATEST: ROW_SLOTS["iso_cell"],

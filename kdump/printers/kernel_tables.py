@@ -1,4 +1,4 @@
-"""Draws tables without styles in compiled code for :mod:`kdump.printers.table`, which draws the other rows."""
+"""Draws the rows of tables without styles in compiled code. :mod:`kdump.printers.table` draws all other rows."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class TableRows(KernelRows):
         return [*parts[:-1], b" \n", ROW_SLOTS["end_of_row"]]
 
     def print_rows(self, item: SelectedBatch) -> Iterator[SelectedBatch] | None:
-        """Return an iterator that draws rows, and yields batches that Python must draw; None if these are all."""
+        """Return an iterator that draws rows, and yields batches that Python must draw; None if it must draw all."""
         records = item.records
         if not isinstance(records, (BatchRecords, RunRecords)):
             return None
@@ -157,6 +157,6 @@ _SLOTS: Final = {
 
 
 def _rest(item: SelectedBatch, left: int) -> SelectedBatch:
-    """Return a batch with only its last ``left`` records (0: all its records)."""
+    """Return a batch with only its last ``left`` records, or all its records if ``left`` is 0."""
     start = len(item.records) - left if left else 0
     return item._replace(records=SomeRecords(item.records, range(start, len(item.records))))

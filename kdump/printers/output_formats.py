@@ -29,7 +29,7 @@ class Printer(Protocol):
         """Begin in the middle of a segment; return the text that belongs before its first line."""
 
     def make(self, item: SelectedBatch, run: Run) -> MadeLines | None:
-        """Make the first lines of ``item``, whose batches are ``run``; None if impossible. Any thread may call this."""
+        """Return the first lines of ``item``, the batches of ``run``; None if unsupported. Any thread may call this."""
 
     def found(self, item: SelectedBatch, made: MadeLines | None = None) -> None:
         """Print a batch or a run of batches; ``made`` is the result of :meth:`make`."""
@@ -146,4 +146,4 @@ PRINTERS: Final[dict[str, Callable[[BinaryIO, PrintOptions], Printer]]] = {
 """Name of a format -> the function that creates its printer."""
 COLUMNAR: Final = frozenset({"jsonl", "json", "csv", "table"})
 WHOLE: Final = frozenset({"json", "table"})
-"""Formats whose output is one document, so that the outputs of several processes cannot be joined."""
+"""Formats whose output is one document. The outputs of several processes cannot be joined to such a document."""

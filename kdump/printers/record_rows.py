@@ -61,7 +61,7 @@ class RecordRows:
         return b""
 
     def found(self, item: SelectedBatch, made: MadeLines | None = None) -> None:
-        """Print a batch or a run of batches. ``made``: the first rows of a run, if they were made ahead."""
+        """Print a batch or a run of batches. ``made`` is the result of :meth:`make` for a run, or None."""
         records = item.records
         if not records and not self.batches:
             return
@@ -94,7 +94,7 @@ class RecordRows:
         """Print the one or more records of a batch."""
 
     def region(self, rows: Bytes) -> None:
-        """Print rows of compiled code, in one write: the next write may overwrite the memory of the rows."""
+        """Print rows of compiled code in one write, because their memory may be reused after a write."""
         self.out.write(rows)
 
     def kernel_rows(self) -> KernelRows:
@@ -114,7 +114,7 @@ class RecordRows:
 
 
 class Separated(RecordRows):
-    """Prints CSV. A damaged range has a row, without its reason, if ``kind`` is one of the columns."""
+    """Prints CSV. If ``kind`` is a column, each damaged range has a row, without the reason of the damage."""
 
     def begin(self) -> None:
         """Print the names of the columns."""
@@ -153,7 +153,7 @@ class Separated(RecordRows):
 
 
 class Plain(RecordRows):
-    """Prints each record by a template."""
+    """Prints each record as text, made from a template (:func:`kdump.printers.format_string.parse`)."""
 
     def __init__(self, out: BinaryIO, template: Sequence[bytes | Letter], *, redactor: Redactor | None = None) -> None:
         super().__init__(out, redactor=redactor)

@@ -1,7 +1,8 @@
 """The output format ``table``: records or batches as a table for people, drawn by rich.
 
 Rows are drawn in groups, so that memory does not grow with the output. The first group determines the widths. Numbers
-are never shortened: a number wider than its column widens the column from its row on (with styles: from its group on).
+are never shortened. A number wider than its column widens the column for its row and all later rows; with styles, for
+its whole group.
 """
 
 from __future__ import annotations
@@ -99,9 +100,9 @@ class Tables:
         self._fits: list[Callable[[str], str]] = []
         self._numbers = [at for at, column in enumerate(columns) if column.type in NUMBERS]
         self._edges: tuple[str, str] | None = None
-        """The lines before and after each group of rows except the first group."""
+        """The lines before and after each group of rows. The first group has other lines."""
         self.group = False, 0
-        """Whether a group of rows is open, and its number of rows and damaged ranges."""
+        """Whether a group of rows is open, and the number of its rows and damaged ranges."""
         self._kernel_rows: TableRows | None = None
 
     def make(self, item: SelectedBatch, run: Run) -> None:
@@ -210,7 +211,7 @@ class Tables:
             self._kernel_rows.reset_widths()
 
     def _stream(self, row: list[Text | str] | Text) -> None:
-        """Draw a row without styles, or a damaged range, in the fixed widths."""
+        """Draw a row without styles, or a damaged range. Widen columns if a number does not fit."""
         if isinstance(row, Text):
             if not self._begun:
                 self._open()
@@ -279,7 +280,7 @@ class Tables:
         return table
 
     def _settle(self) -> list[int]:
-        """Return the column widths for the waiting rows. The widest columns of text shrink to fit the console."""
+        """Return the column widths for the rows in ``_rows``. The widest columns of text shrink to fit the console."""
         widths = self._widths or [len(column.name) for column in self.columns]
         numbers = [at for at, column in enumerate(self.columns) if column.type in NUMBERS]
         measured = range(len(widths)) if self._widths is None else numbers

@@ -59,7 +59,7 @@ def test_the_file_for_a_reset_leaves_out_what_does_not_count(tmp_path):
     said = done.stderr.decode()
     assert said.splitlines() == [
         "note: txn: orders-0 left out: the commit of offset 9 is in an open transaction (producer 7)",
-        "note: shared: AAECAwQFBgcICQoLDA0ODw-0 left out: kafka-consumer-groups.sh sets no offsets of share groups",
+        "note: shared: AAECAwQFBgcICQoLDA0ODw-0 left out: kafka-consumer-groups.sh cannot reset share groups",
     ]
 
 
@@ -98,7 +98,7 @@ def test_tables_say_what_matters(tmp_path):
     text = kdump("groups", tmp_path, "--history", "--at", "1970-01-02").stdout.decode()
     assert "5 groups" in text
     assert "pending in a transaction of producer 7" in text
-    assert "read_committed stops at 8" in text
+    assert "read_committed consumers stop at 8" in text
     assert "expired" in text
     top = kdump("groups", tmp_path, "--top", "bytes").stdout.decode()
     assert "5 groups wrote into __consumer_offsets" in top

@@ -34,7 +34,7 @@ RESETTABLE: Final = frozenset({"Classic", "Consumer"})
 
 
 def tables(lines: list[AnswerLine]) -> Iterator[AnswerTable]:
-    """Yield the table of groups (with --top the table of their writes), then the other tables that have rows."""
+    """Yield the table of groups or, with --top, of their writes. Then yield the other tables that have rows."""
     groups = [line for line in lines if isinstance(line, GroupLine)]
     writers = [_writer(line) for line in lines if isinstance(line, WriterLine)]
     if writers:
@@ -51,7 +51,7 @@ def tables(lines: list[AnswerLine]) -> Iterator[AnswerTable]:
             _COMMITS,
             [_commit(line) for line in lines if isinstance(line, CommitLine)],
         ),
-        ("what is missing or cannot be read", _MISSING, list(_missing(lines))),
+        ("missing and unreadable records", _MISSING, list(_missing(lines))),
     )
     for title, columns, rows in rest:
         if rows:
@@ -101,7 +101,7 @@ def _offset(line: CommittedLine) -> tuple[object, ...]:
         if line.pending_producer_id is not None
         else "",
         "expired" if line.expired else "",
-        f"read_committed stops at {stable}" if stable is not None and stable != line.log_end_offset else "",
+        f"read_committed consumers stop at {stable}" if stable is not None and stable != line.log_end_offset else "",
         "beyond the log end" if line.lag is not None and line.lag < 0 else "",
         "the topic was created again" if line.recreated else "",
         line.problem or "",
@@ -135,15 +135,15 @@ def _missing(lines: Iterable[AnswerLine]) -> Iterator[tuple[object, ...]]:
         if isinstance(line, MissingLine):
             yield line.topic, line.partition, line.from_offset, line.until_offset, line.reason
         elif isinstance(line, UnreadLine):
-            count = "1 record" if line.records == 1 else f"{line.records} records from there on"
+            count = "1 record" if line.records == 1 else f"{line.records} records from this offset on"
             yield line.topic, line.partition, line.first_offset, None, f"{count}: {line.reason}"
 
 
 def write_reset_csv(lines: Iterable[AnswerLine], out: BinaryIO) -> list[str]:
     """Write the committed offsets as input for ``kafka-consumer-groups.sh --reset-offsets --from-file``.
 
-    The format is ``group,topic,partition,offset``, for several groups (since 2.4). Return the sentences about offsets
-    that are left out, one for each group and reason. ``lines`` must have each group before its offsets.
+    The format is ``group,topic,partition,offset``, for several groups (since 2.4). Return a sentence for each group and
+    reason about the offsets that are left out. ``lines`` must have each group before its offsets.
     """
     left_out: dict[tuple[str, str], list[str]] = {}
     types: dict[str, str] = {}
@@ -167,9 +167,9 @@ def write_reset_csv(lines: Iterable[AnswerLine], out: BinaryIO) -> list[str]:
 
 
 def _unfit(line: CommittedLine, group_type: str | None) -> str:
-    """Return why kafka-consumer-groups.sh cannot set an offset; empty if it can. The type None stands for Share."""
+    """Return why kafka-consumer-groups.sh cannot set an offset; empty if it can. ``group_type`` None means Share."""
     if group_type not in RESETTABLE:
-        return f"kafka-consumer-groups.sh sets no offsets of {(group_type or 'Share').lower()} groups"
+        return f"kafka-consumer-groups.sh cannot reset {(group_type or 'Share').lower()} groups"
     if line.pending_producer_id is not None:
         return f"the commit of offset {line.offset} is in an open transaction (producer {line.pending_producer_id})"
     if line.offset is None:

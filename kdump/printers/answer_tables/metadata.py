@@ -75,7 +75,7 @@ def _pairs(values: dict[str, Any]) -> str | None:
 
 
 def image(found: ClusterImage, wanted: Sequence[str], *, show_secrets: bool = False) -> Iterator[AnswerTable]:
-    """Yield a title, and the tables of an image: if topics are ``wanted``, only theirs. SCRAM secrets are left out."""
+    """Yield a title and the tables of an image, without SCRAM secrets; with topics in ``wanted``, only their table."""
     level = found.features.metadata_version
     time = for_people(found.timestamp) or "-"
     title = f"Image of the records below offset {found.end_offset}: epoch {found.epoch}, {time}"

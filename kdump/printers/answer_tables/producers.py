@@ -21,7 +21,7 @@ _RIGHT: Final = (
 
 
 def tables(lines: Iterable[AnswerLine]) -> Iterator[AnswerTable]:
-    """Yield the table of breaks in sequences, then that of producers, in which open transactions come first."""
+    """Yield the table of breaks in sequences, then the table of producers: those with open transactions first."""
     known = list(lines)
     breaks = [
         {

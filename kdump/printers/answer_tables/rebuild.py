@@ -67,7 +67,7 @@ def _lost(partitions: list[RebuiltPartition]) -> Iterator[AnswerTable]:
         name = f"{each.topic}-{each.partition}"
         rows += [(name, one.from_offset, one.until_offset, one.why) for one in each.lost]
         if each.state == "lost" and not each.lost:
-            rows.append((name, None, each.end_offset, "no volume has the partition: it begins empty"))
+            rows.append((name, None, each.end_offset, "no volume has a copy: the new partition is empty"))
     if rows:
         names = ("partition", "from offset", "until offset", "why")
         yield AnswerTable("Lost", names, rows, frozenset(names[1:3]))
@@ -96,7 +96,7 @@ def _metadata(line: RebuiltMetadata) -> AnswerTable:
         ("cluster id", line.cluster_id),
         ("release", line.release),
         ("metadata.version", level_name(line.features.get(METADATA_VERSION, 0))),
-        ("taken from", ", ".join(line.from_) or "the folders of partitions: there is no metadata log"),
+        ("taken from", ", ".join(line.from_) or "partition folders, because no volume has a metadata log"),
         ("snapshot", f"end offset {line.end_offset}, epoch {line.epoch}"),
         ("topics", line.topics),
         ("configs", line.configs),
@@ -140,7 +140,7 @@ def _transactions(lines: list[RebuiltTransaction]) -> Iterator[AnswerTable]:
                 "transactional id": line.transactional_id,
                 "producer id": line.producer_id,
                 "state": line.state,
-                "after the start": "hangs" if line.hangs else "its coordinator ends it",
+                "after the start": "hangs" if line.hangs else "ended by its coordinator",
                 "partitions": ", ".join(line.partitions),
             }
             for line in lines

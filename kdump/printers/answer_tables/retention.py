@@ -71,7 +71,7 @@ def _segment(line: SegmentRetention) -> dict[str, object]:
 
 def _topic(line: TopicRetention) -> tuple[object, ...]:
     if not line.known:
-        return line.topic, *["unknown"] * 3, None, None, "unknown: give them with --config"
+        return line.topic, *["unknown"] * 3, None, None, "unknown: give the configs with --config"
     set_ones = [f"{key} by {source}" for key, source in line.from_.items() if source != "default"]
     local = (line.local_retention_ms, line.local_retention_bytes) if line.remote_storage_enable else (None, None)
     return line.topic, line.cleanup_policy, line.retention_ms, line.retention_bytes, *local, ", ".join(set_ones)

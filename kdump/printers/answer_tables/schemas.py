@@ -60,7 +60,7 @@ def _history(lines: list[HistoryLine]) -> AnswerTable:
         {
             "offset": one.offset,
             "written": iso_or_ms(one.timestamp_ms),
-            "record": one.keytype or f"no record of a registry: {one.why}",
+            "record": one.keytype or f"not a registry record: {one.why}",
             "subject": one.subject,
             "version": one.version,
             "id": one.id,

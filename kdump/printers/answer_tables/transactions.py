@@ -24,7 +24,7 @@ CLOCKS: Final = {
     "coordinator": ("its start", "its coordinator's clock"),
     "records": ("its last batch", "record timestamps"),
 }
-"""Clock -> the event from which the age of a transaction counts, and the clock in words."""
+"""Clock -> the event at which the age of a transaction starts, and the name of the clock in sentences."""
 NUMBERS: Final = frozenset({"from offset", "producer", "epoch", "timeout"})
 
 
