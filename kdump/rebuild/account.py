@@ -45,7 +45,7 @@ class RebuiltMetadata:
     cluster_id: str
     release: str
     from_: tuple[str, ...]
-    """The copies of the metadata log; empty if the topics come from folder names."""
+    """The paths of the copies of the metadata log; empty if topics are known only from folder names."""
     end_offset: int
     epoch: int
     breaks: tuple[str, ...]

@@ -1,8 +1,8 @@
 """Plans the whole rebuilt cluster: the nodes, the metadata, and the batches of each partition. Writes nothing itself.
 
-The leading copy of a partition has the newest leader epoch, and the highest end offset if several have this epoch. Its
-valid batches are taken. For its damaged or missing ranges, batches of other copies are taken if they belong to the same
-history (:func:`kdump.rebuild.copy_scan.history`). Other copies are read completely only if they are needed.
+The leading copy of a partition is the one with the newest leader epoch; of several, the one with the highest end
+offset. The new log has its valid batches. Batches of other copies replace its damaged or missing ranges if they belong
+to the same history (:func:`kdump.rebuild.copy_scan.history`). Other copies are read completely only if they are needed.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class RebuiltCluster(NamedTuple):
     retention_minutes: int
     """The offsets.retention.minutes that keeps all committed offsets."""
     delays_retention: bool
-    """Whether the first retention check would delete segments, so that node-N.properties delays it."""
+    """Whether node-N.properties delays the first retention check, because it would delete segments."""
 
     def replicas(self, of: PartitionPlan) -> tuple[int, ...]:
         """Return the nodes that have a partition, the leader first."""
@@ -90,10 +90,10 @@ class PlanWriter(Protocol):
         """Set the nodes of each partition."""
 
     def write(self, plan: PartitionPlan) -> None:
-        """Write a partition, in the process that planned it."""
+        """Write a partition. Called in the worker process that planned it."""
 
     def written(self, plan: PartitionPlan) -> None:
-        """Finish a partition that another process may have written."""
+        """Finish a written partition. Called in the main process."""
 
 
 def prepare(
@@ -107,8 +107,8 @@ def prepare(
 ) -> RebuiltCluster:
     """Read the volumes, and plan the new cluster. ``done`` is called after each partition.
 
-    ``writer`` writes each partition as soon as it is planned. Raises UsageError for an option that does not fit the
-    volumes or is missing, UnreadableError if a coordinator's partition is unreadable, and the errors of ``choose``.
+    ``writer`` writes each partition as soon as it is planned. Raises UsageError if an option is missing or contradicts
+    the volumes, UnreadableError if a coordinator's partition is unreadable, and the errors of ``choose``.
     """
     cluster_id = _cluster_id(volumes, wish.cluster_id)
     lost = metadata.found(volumes, wish.release, report)
@@ -186,7 +186,7 @@ def _cluster_id(volumes: Volumes, wanted: str | None) -> str:
 
 
 def _leave_out(image: ClusterImage, topics: Sequence[str]) -> Iterator[ClusterChange]:
-    """Remove topics, except Kafka's own, that no ``--topic`` selects. Raises UsageError if a value selects none."""
+    """Remove the user topics that no ``--topic`` selects. Raises UsageError if a ``--topic`` selects no topic."""
     if not topics:
         return
     names = list(image.topics.by_name)
@@ -196,11 +196,11 @@ def _leave_out(image: ClusterImage, topics: Sequence[str]) -> Iterator[ClusterCh
     for name in names:
         if name not in DECODER_SWITCHES and not any(is_selected(name, glob) for glob in topics):
             image.handlers["RemoveTopicRecord"]({"topicId": image.topics.by_name[name].id})
-            yield ClusterChange("topic", name, None, None, "--topic does not name it")
+            yield ClusterChange("topic", name, None, None, "no --topic selects this topic")
 
 
 def _keep_tiers(image: ClusterImage, plans: Sequence[PartitionPlan]) -> None:
-    """Set ``remote.storage.enable`` for tiered topics, because the configs of topics are lost."""
+    """Set ``remote.storage.enable`` for tiered topics. Called if the configs of topics are lost."""
     for each in plans:
         if each.is_tiered:
             image.configs.resources.setdefault((TOPIC_RESOURCE, each.topic), {})["remote.storage.enable"] = "true"
@@ -265,7 +265,13 @@ def _dropped(
     yield from changes
     for folder in unknown:
         known = None if folder.topic_id is None else id_text(folder.topic_id)
-        yield ClusterChange("folder", folder.path, "topicId", known, "no partition of the cluster has this name and id")
+        yield ClusterChange(
+            "folder",
+            folder.path,
+            "topicId",
+            known,
+            "the cluster has no partition with the name and the topic id of this folder",
+        )
     for each in plans:
         for left in each.left_out:
             where = f"byte {left.position}: {left.size} bytes"
@@ -286,11 +292,13 @@ def choose(
 ) -> list[PartitionPlan]:
     """Return the plan of each partition of an image, by topic and partition.
 
-    ``has_configs`` is False for an image without topic configs. Then a partition in a cleaner's checkpoint counts as
-    compacted. A partition whose log starts before its first local segment counts as tiered if a volume has the topic
-    ``__remote_log_metadata``. ``write`` receives each plan in the worker process that made it, while the copies are in
-    the page cache. ``done`` receives it in this process. Raises KdumpError if a worker ends without a result, and the
-    errors of ``write``.
+    If the image has no topic configs (``has_configs`` is False), a partition counts as compacted if a cleaner's
+    checkpoint has it. It counts as tiered if its log starts before its first local segment and a volume has the topic
+    ``__remote_log_metadata``.
+
+    ``write`` receives each plan in the worker process that made it, while the copies are in the page cache. ``done``
+    receives each plan in this process. Raises KdumpError if a worker ends without a result, and the errors of
+    ``write``.
     """
     wanted = list(_wanted(volumes, image, committed_only=committed_only, has_configs=has_configs))
     lost = {(one.topic, one.partition) for one in wanted if not one.folders}
@@ -364,8 +372,8 @@ def known_ends(
 ) -> dict[tuple[str, int], int]:
     """Return the highest offset in committed offsets and checkpoints for each partition of ``wanted``.
 
-    These partitions are in no volume. Their new logs start at this offset, so consumers continue there, and no offset
-    is used twice. ``names``: topic id -> name. Unreadable files are skipped.
+    No volume has these partitions. Their new logs start at this offset: consumers continue there, and no offset is used
+    twice. ``names``: topic id -> name. Unreadable files are skipped.
     """
     found: dict[tuple[str, int], int] = {}
 

@@ -57,7 +57,7 @@ class RebuiltTransaction:
     kind: ClassVar[str] = "transaction"
 
     transactional_id: str | None
-    """None if no coordinator knows the producer."""
+    """None if no coordinator's topic has the producer."""
     producer_id: int
     state: str | None
     partitions: tuple[str, ...]
@@ -144,10 +144,10 @@ def _groups(collector: ConsumerGroups, at: int) -> Iterator[RebuiltGroup]:
 
 
 def _expiry(line: CommittedLine, group: GroupLine | None) -> int | None:
-    """Return the expiry of a committed offset in ms, or None if it does not expire, as in a share group.
+    """Return the expiry of a committed offset in ms, or None if it does not expire. Share groups have no expiry.
 
-    The retention of a group with stored members begins after the start, when the group becomes empty. So its offsets
-    expire only if the commit has an expiry.
+    A group with stored members becomes empty only after the start, and then its retention begins. So its offsets expire
+    only if the commit has an expiry.
     """
     return None if group is None or group.type == "Share" else line.expire_timestamp_ms
 
@@ -188,7 +188,7 @@ def retention_minutes(groups: Iterable[RebuiltGroup], at: int) -> int:
 
 
 SPARE_MINUTES: Final = 30 * 24 * 60
-"""The shortest retention of offsets after a rebuild: 30 days (the default of a broker is 7)."""
+"""Committed offsets are kept for at least this number of minutes after a rebuild: 30 days (a broker's default: 7)."""
 
 
 MOST: Final = 1_000
@@ -200,8 +200,8 @@ CHANCE: Final = 1e-7
 def partition_counts(folders: Iterable[VolumeFolder], fail: Callable[[UnreadableError], None]) -> dict[str, int]:
     """Return the number of partitions of each coordinator's topic, from the ids in its partitions.
 
-    The partition of an id is its hash modulo this number. So the ids in the other partitions determine the number, even
-    if the last partition is lost. With a wrong number the new coordinators would read other partitions. ``fail``
+    A broker stores an id in partition ``hash(id) % count``. So the ids in some partitions determine the count, even if
+    the last partition is lost. With a wrong count the new coordinators would read the wrong partitions. ``fail``
     receives each unreadable file.
     """
     kept = [folder for folder in folders if folder.topic in TOPICS.values()]
@@ -234,7 +234,8 @@ def partition_count(ids: Iterable[tuple[int, str]], least: int) -> int:
     """Return the most likely number of partitions, at least ``least``. ``ids`` are pairs of partition and id.
 
     A number fits if it gives each id the partition in which the id was found. The result is the greatest number that
-    is unlikely to fit by chance, or else the smallest that fits. Without ids, or if no number fits, it is ``least``.
+    hardly fits by chance (CHANCE), or else the smallest one that fits. Without ids, or if no number fits, the result is
+    ``least``.
     """
     known = tuple(ids)
     fits = [

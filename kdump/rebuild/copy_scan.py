@@ -1,7 +1,7 @@
 """Reads and verifies a copy of a partition, and returns its valid batches as spans.
 
-A span has consecutive batches of one leader epoch in one segment. An undamaged log has a few hundred spans. The scan
-also finds wrong base offsets and leader epochs, which no checksum covers, by the batches around them.
+A span has consecutive batches of one leader epoch in one segment. An undamaged log has a few hundred spans. No checksum
+covers base offsets and leader epochs: the scan finds wrong ones by comparison with the batches around them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 IS_TRANSACTIONAL: Final = 1 << 4
 """Attributes of at least this value: the batch is transactional, a control batch, or has a delete horizon."""
 SPAN_BYTES: Final = 4 << 20
-"""The approximate size of a span in bytes. To compare single batches, a merge reads their whole spans again."""
+"""The approximate maximum size of a span in bytes. To compare single batches, a merge reads whole spans again."""
 
 
 _position, _end, _last_offset = attrgetter("position"), attrgetter("end"), attrgetter("last_offset")
@@ -68,10 +68,10 @@ class BatchSpan(NamedTuple):
 class ScannedCopy:
     """The contents of a folder: the spans in the order of the files, and the invalid bytes.
 
-    ``doubtful``: valid batches whose base offset or leader epoch contradicts their neighbours (no checksum covers these
-    two fields). A corrected base offset replaces the wrong one; a leader epoch is as in the file. ``left_out``: damaged
-    ranges and batches with a wrong base offset. Offsets from ``missing_from`` to before ``missing_until`` (None: the
-    end of the log) may be missing because of a range.
+    ``doubtful``: valid batches whose base offset or leader epoch contradicts their neighbours. Their base offset is
+    corrected; their leader epoch is as in the file. ``left_out``: damaged ranges, and batches with a wrong base offset.
+    Because of such a range, offsets from ``missing_from`` to ``missing_until`` - 1 may be missing; None is the end of
+    the log.
     """
 
     def __init__(
@@ -82,18 +82,18 @@ class ScannedCopy:
         is_compacted: bool,
         noted: Sequence[EpochEntry] = (),
     ) -> None:
-        """Read all segments. ``noted``: the checkpoint's leader epochs. Gaps end a span, unless ``is_compacted``."""
+        """Read all segments. ``noted``: leader epochs of the checkpoint. Unless ``is_compacted``, a gap ends a span."""
         self.folder = folder
         self.segments = tuple(segments)
         self.highest_producer_id = -1
         self.has_transactions = False
         self.newest_ms = -1
-        """The newest time of a record in the last segment, in ms; -1 for none."""
+        """The newest time of a record in the last segment, in ms; -1 if it has none."""
         self.spans: list[BatchSpan] = []
         self.doubtful: list[BatchSpan] = []
         self.left_out: list[LeftOutRange] = []
         self.claimed_end = 0
-        """The end offset according to the headers in a damaged range at the end of a segment; 0 for none."""
+        """The end offset according to batch headers in a damaged range at the end of the log; 0 if there are none."""
         self._is_compacted = is_compacted
         self._contents: list[tuple[list[BatchSpan], list[LeftOutRange]]] = []
         """The valid batches and the damaged ranges of each segment."""
@@ -220,11 +220,11 @@ class ScannedCopy:
     def _doubt_offsets(
         self, each: Segment, spans: Sequence[BatchSpan], following: int | None, damaged: Sequence[LeftOutRange]
     ) -> tuple[list[BatchSpan], list[LeftOutRange]]:
-        """Return the spans whose base offset is right (no checksum covers it), and the other spans as left-out ranges.
+        """Return the spans with right base offsets, and the other spans as left-out ranges.
 
         The offsets of a segment increase from its base offset to ``following``, the base offset of the next segment. If
-        the log is not compacted, a batch starts at the end offset of the batch before it. If the right offset of
-        a batch follows from its neighbours, the batch is added with this offset to ``self.doubtful``.
+        the log is not compacted, a batch starts at the end offset of the batch before it. If the neighbours of a batch
+        determine its offset, the batch is added with this offset to ``self.doubtful``.
         """
         low = each.base_offset or 0
         high = low + MAX_RELATIVE_OFFSET + 1 if following is None else following
@@ -261,7 +261,7 @@ class _Neighbours:
         self._gaps = sum(self._has_gap)
 
     def right_offset(self, number: int, least: int) -> int | None:
-        """Return the base offset that a one-batch span should have, if certain. ``least``: the end of earlier spans."""
+        """Return the right base offset of a one-batch span; None if uncertain. ``least``: the end of earlier spans."""
         span = self._spans[number]
         count = span.last_offset - span.base_offset + 1
         after = self._spans[number + 1] if number + 1 < len(self._spans) else None
@@ -299,21 +299,21 @@ def has_gap(one: BatchSpan, following: BatchSpan) -> bool:
 
 
 def _is_flipped(offset: int, right: int) -> bool:
-    """Return whether one or two flipped bits, or zeroed first bytes, turn ``right`` into ``offset``."""
+    """Return whether ``offset`` is ``right`` with one or two flipped bits, or with its first bytes set to zero."""
     return (offset ^ right).bit_count() <= 2 or any(offset == right & (1 << bits) - 1 for bits in range(8, 64, 8))
 
 
 def _is_flipped_low(span: BatchSpan, expected: int | None) -> bool:
-    """Return whether a span is a single batch whose leader epoch differs from the higher ``expected`` by one bit."""
+    """Return whether a span is one batch whose leader epoch is below ``expected`` and differs from it by one bit."""
     if expected is None or span.batches > 1 or not 0 <= span.epoch < expected:
         return False
     return (span.epoch ^ expected).bit_count() == 1
 
 
 def _is_higher_wrong(kept: Sequence[BatchSpan], span: BatchSpan, after: int | None, noted: EpochHistory) -> bool:
-    """Return whether the last kept span has a wrong leader epoch. Its epoch is above that of the next span, ``span``.
+    """Return whether the last span of ``kept``, with a higher epoch than the next ``span``, has a wrong leader epoch.
 
-    ``after`` is the epoch of the span after ``span`` (None at the end), ``noted`` the epochs in the checkpoint.
+    ``after`` is the epoch of the span after ``span`` (None at the end). ``noted`` has the epochs of the checkpoint.
     """
     higher, before = kept[-1], kept[-2].epoch if len(kept) > 1 else -1
     if higher.batches > 1 or before > span.epoch:
@@ -331,7 +331,7 @@ def _misplaced(span: BatchSpan) -> LeftOutRange:
 
 
 def _replaced(one: LeftOutRange, start: int, stop: int | None) -> Iterator[BatchSpan]:
-    """Yield the batch of a left-out range with a corrected base offset, if it fits the missing offsets exactly."""
+    """Yield the batch of a left-out range with the base offset ``start``, if it then ends exactly at ``stop``."""
     with one.segment.open() as source:
         header = source.read(one.position, BATCH_HEADER.size)
     if len(header) == BATCH_HEADER.size:
@@ -351,9 +351,10 @@ class ClaimedOffsets(NamedTuple):
 
 
 def _claimed(one: LeftOutRange, expected: int, *, is_compacted: bool) -> ClaimedOffsets:
-    """Read the batch headers in a damaged range, up to the first that does not continue at ``expected``.
+    """Read the batch headers in a damaged range, as long as each batch starts where the one before it ends.
 
-    Return the offsets of these batches, 0 and 0 if there are none. In a compacted log they may have gaps.
+    The first one must start at ``expected``. In a compacted log gaps are allowed. Return the offsets of these batches;
+    0 and 0 if there are none.
     """
     start = stop = 0
     position = one.position
@@ -380,7 +381,7 @@ def _claimed(one: LeftOutRange, expected: int, *, is_compacted: bool) -> Claimed
 
 
 def history(scanned: ScannedCopy, noted: Sequence[EpochEntry]) -> EpochHistory:
-    """Return the leader epochs of a copy, from its batches and from the entries of its checkpoint that match them.
+    """Return the leader epochs of a copy, from its batches and from those entries of its checkpoint that match them.
 
     After an election followers truncate their logs to match the log of the new leader (KIP-101, KIP-279). So the copy
     with the newest leader epoch has the history of the log. A batch of another copy belongs to this log if the history

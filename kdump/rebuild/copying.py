@@ -1,8 +1,8 @@
 """Writes the partition folders into the log dirs of new nodes, and ``lost+found``.
 
 A log dir needs segments, ``leader-epoch-checkpoint``, ``partition.metadata`` and ``log-start-offset-checkpoint``.
-Without a clean shutdown marker a broker reads every segment, and rebuilds indexes and producer snapshots. The only
-producer snapshot that is written is the one at the base offset of the first segment, because no batch has its contents.
+Without a clean shutdown marker a broker reads every segment, and rebuilds indexes and producer snapshots. One producer
+snapshot is written: the one at the base offset of the first segment, because no batch has its contents.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ UNKNOWN: Final = "unknown-topics"
 NAME_BYTES: Final = 255
 BLOCK: Final = 4096
 SMALL_BYTES: Final = 16 * BLOCK
-"""An upper estimate of the bytes on disk of all files in a partition folder without the segments."""
+"""An upper estimate of the bytes on disk of a partition folder without its segments."""
 SMALL_FILES: Final = 3
 EPOCH_AT: Final = BATCH_HEADER.offsets["partition_leader_epoch"]
 
@@ -77,7 +77,7 @@ def room(placed: Iterable[PlacedPartition]) -> int:
 
 
 def copied_before(out: str) -> int:
-    """Return the number of bytes that killed runs have written for an output, which ``--resume`` uses again."""
+    """Return the number of bytes that killed runs have written for an output. ``--resume`` uses these bytes again."""
     target = Path(out).absolute()
     places = [place for place in (target, target.parent) if place.is_dir()]
     found = [part for place in places for part in place.iterdir() if Journal.is_of(part, out)]
@@ -175,7 +175,7 @@ def _starts(node: str, placed: Iterable[PlacedPartition]) -> Iterator[PartitionO
 
 
 def _files_of(one: PlacedPartition) -> Iterator[CopiedFile]:
-    """Yield the segments of all replicas. Equal segments are consecutive: the second is read from the page cache."""
+    """Yield the segments of all replicas. Equal segments are consecutive, so only the first one is read from disk."""
     for segment in one.plan.segments:
         paths = {piece.path for piece in segment.pieces}
         seen = tuple(file for file in one.plan.seen if file.path in paths)
@@ -267,7 +267,7 @@ class Journal:
             return False
 
     def begin(self, tasks: Iterable[CopiedFile]) -> None:
-        """Delete segments of an earlier run whose source bytes have changed since, or that no node of this run gets."""
+        """Delete the segments of an earlier run that this run does not write, or whose source bytes have changed."""
         kept = {task.path: task.sum for task in tasks if self._known.get(task.path) == task.sum}
         for path in self._known.keys() - kept.keys():
             target = self._root / path
@@ -312,10 +312,10 @@ def _head(out: str) -> bytes:
 
 
 def write_lost(root: Path, plans: Iterable[PartitionPlan], unknown: Iterable[VolumeFolder], access: Access) -> int:
-    """Write to ``lost+found`` the bytes that no log dir of the output has. Return their number.
+    """Write the bytes that the new log dirs do not have to ``lost+found``. Return their number.
 
-    For each partition these are the bytes that its plan leaves out (``NUMBER-SEGMENT@POSITION``). Segments of folders
-    that are not copies of a partition go to ``unknown-topics``. Raises UnreadableError and OSError.
+    The bytes that the plan of a partition leaves out become files ``NUMBER-SEGMENT@POSITION``. Segments of folders that
+    are not copies of a partition go to ``unknown-topics``. Raises UnreadableError and OSError.
     """
     written = 0
     for plan in plans:
@@ -339,7 +339,7 @@ _KEPT: Final = {file_names.PARTITION_METADATA, file_names.LEADER_EPOCHS}
 
 
 def _save(root: Path, plan: PartitionPlan, number: int, left: LeftOutBytes, access: Access) -> int:
-    """Copy bytes that the plan leaves out to ``lost+found``, unless all are zeros. Return the number of bytes."""
+    """Copy left-out bytes to ``lost+found``, unless all are zeros. Return the number of copied bytes."""
     with LocalFile(left.path) as source:
         end = left.position + left.size
         if resync.zero_tail(source, left.position, end) == left.position:

@@ -1,8 +1,8 @@
 """Warnings about data that the new brokers delete or hide at their first start.
 
-The retention time continues while a cluster is down. When it is over, a broker deletes segments and committed offsets
-seconds after the start, so the user needs the warnings before the start. For each partition :func:`look` reads the copy
-with the newest records: its time indexes, its producer snapshots and the batches after them.
+Retention times continue while a cluster is down. Seconds after its start a broker deletes expired segments and
+committed offsets, so the user needs the warnings before the start. For each partition :func:`look` reads the copy with
+the newest records: its time indexes, its producer snapshots, and the batches after the snapshots.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class LogsAtStart(NamedTuple):
-    """Topic -> bytes ``deleted`` by the first retention check, and the producers with ``open`` transactions."""
+    """``deleted``: topic -> bytes that the first retention check deletes. ``open``: the open transactions."""
 
     deleted: dict[str, int]
     open: tuple[OpenProducer, ...]
@@ -75,7 +75,7 @@ def _leading(volumes: Volumes, plans: Iterable[PartitionPlan]) -> Sequence[Volum
 
 
 SHOWN: Final = 5
-"""The largest number of names in a warning. The warning ends with the number of further names."""
+"""Maximum number of names in a warning. After them comes the number of the other names."""
 DELAY: Final = "log.initial.task.delay.ms"
 """The config that postpones the first retention check (3.5 and later)."""
 
@@ -104,15 +104,15 @@ def of_transactions(transactions: Sequence[RebuiltTransaction]) -> Iterator[str]
     if ends:
         names = listed([one.transactional_id or str(one.producer_id) for one in ends])
         yield (
-            f"open transactions of transactional ids: {names}. Their coordinator ends them after the start. It aborts "
-            "transactions in state Ongoing, and read_committed consumers never receive their records"
+            f"these transactional ids have open transactions: {names}. Their coordinator ends them. It aborts "
+            "transactions in state Ongoing after the start, and read_committed consumers never receive their records"
         )
     hanging = [one for one in transactions if one.hangs]
     if hanging:
         where = listed([partition for one in hanging for partition in one.partitions])
         yield (
-            f"{many(len(hanging), 'open transaction')} will hang in {where}: no coordinator ends them, and "
-            "read_committed consumers stop at them. After the start `kdump transactions DIR` prints the "
+            f"{many(len(hanging), 'open transaction')} will hang in {where}: no coordinator ends it, and "
+            "read_committed consumers stop there. After the start `kdump transactions DIR` prints the "
             "kafka-transactions.sh commands that abort them"
         )
 
@@ -150,9 +150,9 @@ def of_metadata(lost: LostCluster, to: NewCluster, changes: Sequence[ClusterChan
     tiered = sorted(topic.name for topic in lost.image.topics.by_id.values() if _is_tiered(lost.image, topic.name))
     if tiered:
         yield (
-            f"tiered topics ({listed(tiered)}): copy the remote.log.* lines of the old server.properties into the new "
-            "files BEFORE the first start, and do not change the remote storage. Otherwise brokers do not find the "
-            "older records"
+            f"tiered topics ({listed(tiered)}): copy the remote.log.* lines of the old server.properties into "
+            "node-*.properties BEFORE the first start, and do not change the remote storage. Otherwise brokers do not "
+            "find the older records"
         )
     voters = sum(node.controller_port is not None for node in to.nodes)
     if voters == 2:
@@ -164,7 +164,7 @@ def _is_tiered(image: ClusterImage, topic: str) -> bool:
 
 
 def _of_counts(image: ClusterImage) -> Iterator[str]:
-    """Yield the warning on the partition count of coordinators' topics, which determines an id's partition."""
+    """Yield the warning about the inferred number of partitions of coordinators' topics."""
     names = (consumer_offsets.TOPIC, transaction_state.TOPIC)
     known = [image.topics.by_name[name] for name in names if name in image.topics.by_name]
     if known:

@@ -33,10 +33,10 @@ class OffsetSpans:
         self._ranges = [OffsetSpan(*given[number]) for number in self._order]
         self._starts = [one.start for one in self._ranges]
         self._stops = list(accumulate((one.stop for one in self._ranges), max))
-        """For each range: the highest stop among this range and the ranges before it."""
+        """For each range: the highest stop of this range and of all ranges before it."""
 
     def meeting(self, start: int, stop: int) -> int | None:
-        """Return the index (in the given order) of the overlapping range with the lowest start, if one overlaps."""
+        """Return the index, in the given order, of the overlapping range with the lowest start; None without one."""
         at = bisect_right(self._stops, start)
         return self._order[at] if at < len(self._ranges) and self._starts[at] < stop else None
 
@@ -57,7 +57,7 @@ class OffsetSpans:
 
 
 JOINED_BYTES: Final = 64 << 20
-"""Maximum size of joined spans in bytes. A larger span takes longer in :meth:`MergedLog.cut`, which reads one again."""
+"""Maximum size of joined spans in bytes: :meth:`MergedLog.cut` reads a whole span again."""
 
 
 class TakenSpan(NamedTuple):
@@ -86,8 +86,8 @@ class MergedLog:
     def add(self, copy: int, spans: Sequence[BatchSpan], allows: Callable[[int, int], bool] = lambda *_: True) -> None:
         """Take the batches that fit into holes of the log and belong to its history.
 
-        Other batches are added to ``left_out``, unless the log has all of their offsets.
-        ``allows``: first offset, last offset -> whether batches with these offsets may be taken from this copy.
+        Other batches are added to ``left_out``, unless the log already has all of their offsets. ``allows`` gets a
+        first and a last offset, and returns whether batches with these offsets may be taken from this copy.
         """
         for span in sorted(spans, key=lambda one: one.base_offset):
             limit = self._history.limit(span.base_offset, span.epoch)
@@ -107,8 +107,8 @@ class MergedLog:
     def add_corrected(self, copy: int, span: BatchSpan, own: int | None) -> None:
         """Take a single batch whose base offset or leader epoch is wrong in the file, if the log has a hole for it.
 
-        ``own`` is the leader epoch at this offset in the batch's replica. If the log has another epoch there, the batch
-        is left out, because an older leader wrote it.
+        ``own`` is the leader epoch that the copy has at this offset. If the log has another epoch there, the batch is
+        left out: an older leader wrote it.
         """
         if not self._is_free(span.base_offset, span.last_offset):
             return

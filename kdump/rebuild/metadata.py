@@ -54,9 +54,9 @@ BEYOND: Final = 1_000_000
 A node whose log dir is not in the input may have a longer log: an idle controller appends 864,000 records in five days.
 """
 ABOVE: Final = 1_000
-"""The epoch of the new snapshot minus the highest epoch found. Failed elections may have raised the epoch further."""
+"""The epoch of the new snapshot minus the highest known epoch. Failed elections may have raised the real epoch."""
 SPARE_IDS: Final = 1_000
-"""The size of a block of producer ids. One block is skipped, because a broker may have used it without a trace."""
+"""The size of a block of producer ids. One block is skipped: a broker may have used it before its files were lost."""
 OLD_LEADER: Final = -1
 """Stands for each replica of a partition whose replicas are unknown."""
 
@@ -92,7 +92,7 @@ MIN_ISR: Final = "min.insync.replicas"
 VOTERS_LEVEL: Final = 21
 """The lowest level of metadata.version for kraft.version 1."""
 UNCLEAN_SINCE: Final = 23
-"""4.0-IV1: from this level on, a broker leaves every ISR after an unclean stop (KIP-966)."""
+"""Level 4.0-IV1 of metadata.version. From it on, a broker leaves every ISR after an unclean stop (KIP-966)."""
 
 _GROUPS: Final = {"group.version": 1, "transaction.version": 2}
 _SHARES: Final = {"eligible.leader.replicas.version": 1, "share.version": 1, "streams.version": 1}
@@ -115,7 +115,7 @@ FEATURES: Final[dict[tuple[int, int], dict[str, int]]] = {
 
 @dataclass(frozen=True)
 class ClusterChange:
-    """An object of the old cluster that the new cluster does not have, or has with another value."""
+    """A difference: an object of the old cluster is missing in the new one, or has another value."""
 
     kind: ClassVar[str] = "dropped"
     what: str
@@ -173,7 +173,7 @@ def ends(copies: Sequence[Partition], note: Callable[[str], None]) -> CopyEnds:
             try:
                 found = end_of_log(copy._replace(segments=(segment,)))
             except UnreadableError as error:
-                note(f"{error}; the new snapshot ends {BEYOND} offsets after all other copies")
+                note(f"{error}; the new snapshot ends {BEYOND} offsets after the other copies")
                 found = LogEnd(segment.base_offset or 0)
             end, epoch = max(end, found.offset), max(epoch, found.epoch)
         epoch = max(epoch, *_epochs(copy, note), 0)
@@ -226,7 +226,7 @@ def found(volumes: Volumes, release: StartRelease | None, report: Reporter) -> L
 
 
 _TOPIC_STATES: Final = ("", file_names.FUTURE_FOLDER, file_names.STRAY_FOLDER)
-"""The states of folders that count as topics: live, -future, and -stray (a start with wrong metadata makes these)."""
+"""The states of folders that count as topics: live, -future and -stray. Wrong metadata makes folders stray."""
 
 
 def _without_log(
@@ -302,7 +302,7 @@ def _add_topics(
 
 
 def _rank(number: bytes | None, folders: Sequence[VolumeFolder]) -> tuple[object, ...]:
-    """Return a sort key for the ids of a topic name: a live folder counts most, then the newest segment."""
+    """Return a sort key for the ids of a topic name. An id with a live folder comes first, then the newest segment."""
     is_live = any(not each.state for each in folders)
     return number is not None, is_live, max(each.newest_ms for each in folders), len(folders)
 
@@ -339,7 +339,7 @@ def _partition(replicas: Sequence[int], epoch: int, version: int, directories: S
 def release_for(lost: LostCluster, named: StartRelease | None) -> StartRelease:
     """Return the release of the new nodes: ``named``, or the oldest release that supports the metadata.version.
 
-    Raises UsageError if ``named`` is too old for the metadata, or has no KRaft.
+    Raises UsageError if ``named`` is too old for the metadata or for KRaft.
     """
     level = lost.image.features.metadata_version
     if named is None:
@@ -405,7 +405,7 @@ def _lift(image: ClusterImage, release: StartRelease) -> Iterator[ClusterChange]
     least = VOTERS_LEVEL if has_voters(release) else LEAST_LEVEL
     if level < least:
         image.features.levels[METADATA_VERSION] = least
-        why = f"{release.name} needs at least {level_name(least)} ({least})"
+        why = f"Kafka {release.name} needs at least {level_name(least)} ({least})"
         yield ClusterChange("feature", METADATA_VERSION, None, str(level), why)
 
 
@@ -416,7 +416,7 @@ def _next_producer_id(known: int, used: int) -> int:
 
 
 def fit_configs(image: ClusterImage, release: StartRelease, brokers: int) -> Iterator[ClusterChange]:
-    """Change the configs with which new brokers would not start or would refuse records. Yield the changes.
+    """Change the configs that prevent a start of new brokers, or make them refuse records. Yield the changes.
 
     A broker stops if it loads a log with a topic config below the least value of the release. If min.insync.replicas is
     above the number of replicas, a broker before 3.7 refuses every record with acks=all, and all transactions.
@@ -431,13 +431,15 @@ def fit_configs(image: ClusterImage, release: StartRelease, brokers: int) -> Ite
             value = configs.get(least.config)
             if value is not None and _int(value) < least.least:
                 configs[least.config] = str(least.least)
-                why = f"{release.name} does not start with a value below {least.least}, so kdump has set {least.least}"
+                why = (
+                    f"Kafka {release.name} does not start with a value below {least.least}: kdump has set {least.least}"
+                )
                 yield ClusterChange(what, name, least.config, value, why)
         most = factors.get(name, brokers) if kind == TOPIC_RESOURCE else brokers
         value = configs.get(MIN_ISR)
         if not caps_min_isr(release) and kind in (TOPIC_RESOURCE, BROKER_RESOURCE) and value and _int(value) > most:
             configs[MIN_ISR] = str(most)
-            why = f"{release.name} refuses acks=all with fewer replicas, so kdump has set {most}, the number of "
+            why = f"Kafka {release.name} refuses acks=all with fewer replicas: kdump has set {most}, the number of "
             "replicas"
             yield ClusterChange(what, name, MIN_ISR, value, why)
 
@@ -522,7 +524,7 @@ def _registration(node: NewNode, to: NewCluster, lost: LostCluster, level: int) 
 
 
 def protocol_of(listener: str, image: ClusterImage) -> int:
-    """Return the number of a listener's security protocol, by its name or the old brokers; 0 (PLAINTEXT) if unknown."""
+    """Return the number of a listener's security protocol, from its name or the old brokers, else 0 (PLAINTEXT)."""
     if listener in PROTOCOLS:
         return PROTOCOLS[listener]
     endpoints = (one for broker in image.cluster.brokers.values() for one in broker["endPoints"])

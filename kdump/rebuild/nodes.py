@@ -146,7 +146,7 @@ def parse_voters(text: str) -> list[Voter]:
 
 
 def uuid(text: str) -> bytes:
-    """Return the 16 bytes of an id that is written in 22 characters. Raises UsageError for another text."""
+    """Return the 16 bytes of an id of 22 characters. Raises UsageError if ``text`` is not an id."""
     value = id_of(text)
     if not value:
         raise UsageError(f"{text!r} is not an id (an id has 22 letters of URL-safe base64)")
@@ -168,9 +168,9 @@ def _port(text: str, digits: str) -> int:
 
 
 def replication_of(old: PartitionImage, brokers: int, wanted: int | None) -> int:
-    """Return the new number of replicas of a partition: the old number, or ``wanted``, but at most ``brokers``.
+    """Return the new number of replicas of a partition, at most ``brokers``: ``wanted`` or, if None, the old number.
 
-    ``wanted`` is the value of ``--replication``. Replicas that a reassignment was adding do not count.
+    ``wanted`` is the value of ``--replication``. The old number excludes replicas that a reassignment was adding.
     """
     factor = len(old.replicas) - len(old.adding) if wanted is None else wanted
     return max(1, min(factor, brokers))
@@ -179,9 +179,9 @@ def replication_of(old: PartitionImage, brokers: int, wanted: int | None) -> int
 def assign(topics: Topics, nodes: Sequence[NewNode], wanted: int | None = None) -> Replicas:
     """Return the nodes of each partition, the leader first. ``wanted`` is the value of ``--replication``, or None.
 
-    If ``wanted`` is None and the new nodes have the same ids as the old ones, each node keeps its replicas, and so
-    their placement in racks. Otherwise leaders are assigned round-robin, beginning one node later for each topic, and
-    followers at a growing distance from the leader.
+    If ``wanted`` is None and the new nodes have the ids of the old ones, each node keeps its replicas. So racks keep
+    them too. Otherwise leaders are assigned round-robin, beginning one node later for each topic, and followers at a
+    growing distance from the leader.
     """
     ids = [node.id for node in nodes]
     partitions = [
@@ -201,7 +201,7 @@ def assign(topics: Topics, nodes: Sequence[NewNode], wanted: int | None = None) 
 
 
 def _go_round(ids: Sequence[int], leader: int, count: int) -> Iterator[int]:
-    """Yield nodes in the order of Kafka's placer: the leader, then other nodes at a distance that grows each round."""
+    """Yield nodes in the order of Kafka's placement: the leader, then nodes at a distance that grows each round."""
     yield ids[leader % len(ids)]
     others = len(ids) - 1
     shift = leader // len(ids)

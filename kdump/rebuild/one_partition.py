@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from kdump.rebuild.volumes import VolumeFolder
 
 SEGMENT_BYTES: Final = 1 << 30
-"""The size in bytes after which batches copied from several copies start a new segment: a broker's default."""
+"""Segments with batches of several copies have at most about this size in bytes: a broker's default."""
 
 _OTHER_TOPIC: Final = "the folder has no topic id, and no batch in common with the copies that have a topic id"
 
@@ -50,7 +50,7 @@ _OTHER_TOPIC: Final = "the folder has no topic id, and no batch in common with t
 class WantedPartition(NamedTuple):
     """A partition of the image, and its copies, live ones first.
 
-    ``known_end``: without copies, the highest offset in committed offsets and checkpoints; else 0.
+    ``known_end``: the highest offset in committed offsets and checkpoints, if no copy exists; else 0.
     """
 
     topic: str
@@ -86,7 +86,7 @@ class _Copy:
 
     @property
     def rank(self) -> tuple[int, int]:
-        """The newest leader epoch, then the end offset. The copy with the highest rank is the leading copy."""
+        """The newest leader epoch and the end offset, as a sort key. The leading copy has the highest rank."""
         if self._scanned is None:
             return self.newest, self.end
         return self.history().newest, max(self.scanned.end_offset, self.end)
@@ -132,7 +132,7 @@ class _Copy:
 
     @property
     def missing_segments(self) -> list[tuple[int, int]]:
-        """The segments that have index files but no log: base offset, and base offset of the next segment."""
+        """The segments that have index files but no log, each as its base offset and that of the next segment."""
         partition = self.folder.partition
         there = {each.base_offset for each in partition.segments if each.base_offset is not None}
         found = (INDEX_NAME.fullmatch(entry.name) for entry in partition.others)
@@ -142,7 +142,7 @@ class _Copy:
 
     @property
     def unknown(self) -> list[tuple[int, int]]:
-        """The offsets at which other copies may have more records: in damage, missing segments, or outside this log."""
+        """The ranges of offsets at which other copies may have more records: damaged, missing, or outside this log."""
         damaged = [_missing(one) for one in self.scanned.left_out]
         return [*damaged, *self.missing_segments, (0, self.first), (max(self.end, self.scanned.end_offset), NEVER)]
 
@@ -340,7 +340,7 @@ class _Planning:
         return copy.lineage.truncation(leader.lineage) is not None
 
     def _is_in_sync(self, copy: _Copy) -> bool:
-        """Return whether a copy reaches the high watermark of the leading copy; True if this is unknown.
+        """Return whether a copy reaches the high watermark of the leading copy; True if no checkpoint has it.
 
         Other copies may have old records that retention or DeleteRecords has deleted from the leading copy.
         """
@@ -348,7 +348,7 @@ class _Planning:
         return watermark is None or copy.end >= watermark
 
     def _allowed(self, copy: _Copy) -> Callable[[int, int], bool]:
-        """Return a function: first offset, last offset -> whether batches of this range may be taken from a copy.
+        """Return a function of a first and last offset: whether batches of this range may be taken from ``copy``.
 
         Batches before the start of the leading copy's log may not be taken from a copy that lags. Batches that the
         cleaner has removed from the leading copy may not be taken from a damaged copy of a compacted log.
@@ -368,7 +368,7 @@ class _Planning:
         return allows
 
     def _in_lineage(self) -> Iterator[_Copy]:
-        """Yield the copies that a broker would not truncate if they followed the leading copy."""
+        """Yield the copies that a broker would not truncate as followers of the leading copy."""
         leader = self._copies[0]
         for copy in self._copies:
             if copy is leader or copy.lineage.truncation(leader.lineage) is None:
@@ -380,7 +380,7 @@ class _Planning:
         return max((one for one in found if one is not None), default=None)
 
     def _evidence(self) -> int:
-        """Return the log end offset that checkpoints, file names and batch headers prove. The log may be longer."""
+        """Return the highest offset in checkpoints, file names and batch headers: the log end offset or a lower one."""
         return max(map(self._evidence_of, self._in_lineage()), default=0)
 
     def _evidence_of(self, copy: _Copy) -> int:
@@ -397,7 +397,7 @@ class _Planning:
         return max([0, *names, *(mark for mark in marks if mark is not None)])
 
     def _log_start(self, first: int, end: int) -> int:
-        """Return the greatest of ``first`` and the log start offsets in checkpoints that are not above ``end``.
+        """Return the log start offset: ``first``, or a higher one in a checkpoint. Offsets above ``end`` are ignored.
 
         The log of a tiered topic may start before ``first``; without a checkpoint it starts at its first leader epoch.
         """
@@ -457,9 +457,9 @@ class _Planning:
         before: TakenSpan | None,
         one: TakenSpan,
     ) -> bool:
-        """Return whether the span ``one`` must start a new segment, where no segment of the leading copy starts.
+        """Return whether the span ``one`` must start a new segment. No segment of the leading copy starts there.
 
-        ``before`` is the previous span. The last segment in ``made`` has ``size`` bytes, of at most ``most``.
+        ``before`` is the previous span. The last segment in ``made`` has ``size`` bytes; ``most`` is the limit.
         """
         if not made:
             return True
@@ -490,8 +490,8 @@ class _Planning:
     def _lost(self, start: int, end: int) -> Iterator[LostOffsets]:
         """Yield the offsets that no copy has.
 
-        In a compacted log a hole below the last batch is a loss only if every copy is damaged or has no log there. The
-        cleaner has removed the offsets that an undamaged copy lacks.
+        In a compacted log a hole below the last batch is a loss only if every copy is damaged or has no log there. If a
+        copy is undamaged there, the cleaner has removed these offsets.
         """
         taken_end = self._log.taken[-1].last_offset + 1 if self._log.taken else 0
         holes: Iterable[OffsetSpan] = self._log.holes(start, end)
@@ -519,8 +519,8 @@ class _Planning:
             if (found := ranges.meeting(*hole)) is not None:
                 one = left_out[found]
                 kind = "unreadable" if one.kind == UNREADABLE else "damaged"
-                only = "" if len(self._copies) == 1 else " and no other copy has them"
-                return f"{kind} in {one.segment.name} at byte {one.position}{only}: {one.reason}"
+                only = "" if len(self._copies) == 1 else ", and no other copy has these offsets"
+                return f"{kind} at byte {one.position} of {one.segment.name}{only}: {one.reason}"
         if hole.start >= taken_end:
             return "no copy has these offsets, but a file name or a checkpoint proves that the log had them"
         if missing.meeting(*hole) is not None:
@@ -543,7 +543,7 @@ class _Planning:
     def _producers(self, base: int) -> str | None:
         """Return the path of the producer snapshot at the base offset of the first segment, or None.
 
-        Only this file has the producers whose batches were deleted or are only in remote storage.
+        No other file has the producers whose batches were deleted or are only in remote storage.
         """
         if base == 0:
             return None
@@ -573,7 +573,7 @@ class _Planning:
 def _of_one_topic(copies: list[_Copy]) -> tuple[list[_Copy], list[_Copy]]:
     """Divide copies into those of the topic, and those that may belong to an older topic with the same name.
 
-    The latter have no topic id. They share offsets with the copies that have the topic id, but have no equal batch.
+    A copy of the second kind has no topic id. It shares offsets with copies that have the topic id, but no batch.
     """
     proven = [copy for copy in copies if copy.folder.topic_id is not None]
     if not any(copy.scanned.spans for copy in proven if len(proven) < len(copies)):
@@ -647,7 +647,7 @@ def _looked_at(segments: Iterable[Segment]) -> tuple[SeenFile, ...]:
 
 
 def _missing(one: LeftOutRange) -> tuple[int, int]:
-    """Return the first offset that may be in a left-out range, and the end of the range; 0 and NEVER if unknown."""
+    """Return the range of offsets that may be missing because of a left-out range; 0 and NEVER if unknown."""
     start = 0 if one.missing_from is None else one.missing_from
     stop = NEVER if one.missing_until is None else one.missing_until
     return start, max(start, stop)

@@ -36,8 +36,8 @@ class LostOffsets:
 class PlannedPiece(NamedTuple):
     """Bytes of a source file that become part of a segment.
 
-    ``corrected`` is None, or the right base offset and leader epoch if those in the file are wrong: no checksum covers
-    these two fields.
+    If the base offset or leader epoch in the file is wrong, ``corrected`` has the right ones; else it is None. No
+    checksum covers these two fields.
     """
 
     path: str
@@ -92,7 +92,8 @@ class LeftOutBytes(NamedTuple):
     """Bytes of a copy that are not in the new log: valid batches of another history, or damage.
 
     ``kind`` is ``diverged``, ``conflict``, ``uncommitted`` or ``misplaced`` for valid batches, and ``other topic`` for
-    a segment of another topic of the same name. Otherwise it is the kind of damage, which no copy repairs.
+    a segment of another topic of the same name. Otherwise it is the kind of damage, and no other copy has the offsets
+    of these bytes.
     """
 
     path: str
@@ -111,7 +112,7 @@ class PartitionPlan:
     - ``log_start`` and ``end``: the first offset and the end offset of the new log.
     - ``leader_epoch``: the highest leader epoch of all copies, or -1. The epoch of the new leader must be higher.
     - ``uncommitted``: the number of offsets above the highest high watermark in a checkpoint.
-    - ``repaired``: a copy was damaged or left out; the log has the batches of other copies, or corrected batches.
+    - ``repaired``: whether a copy was damaged or left out, and other copies or corrected batches replaced the damage.
     - ``notes``: sentences for the user. ``unreadable``: sentences about unreadable files.
     """
 
@@ -134,7 +135,7 @@ class PartitionPlan:
     """The path of the producer snapshot at the base offset of the first segment, or None."""
     highest_producer_id: int = -1
     newest_ms: tuple[tuple[str, int], ...] = ()
-    """For each copy that was read: the path of its last segment, and the newest timestamp there in ms."""
+    """For each copy that was read: the path of its last segment, and the newest timestamp in it, in ms."""
     has_transactions: bool = False
     """Whether a copy has a batch that is transactional, control or compacted (KIP-534), so it may have transactions."""
     is_tiered: bool = False

@@ -35,7 +35,7 @@ _OF_PARTITION: Final = re.compile(
     rf"\d{{20}}\.(?:{file_names.LOG}|{'|'.join(file_names.SIBLINGS)})(?:\.\w+)?|"
     rf"{file_names.PARTITION_METADATA}|{file_names.LEADER_EPOCHS}",
 )
-"""The names of files that identify a partition folder. Names with a segment id belong to remote storage instead."""
+"""The names of files that identify a partition folder. Files in remote storage have other names, with a segment id."""
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,7 @@ def survey(paths: Sequence[str], report: Reporter = RAISING) -> Volumes:
     """Find the log dirs of one cluster. ``paths`` are log dirs, or folders that contain log dirs.
 
     ``report`` receives a note for each invalid checkpoint, ``meta.properties`` or ``partition.metadata``, and each
-    unreadable file. Raises UsageError for a file, for archives and object stores, for paths without a log dir, and for
+    unreadable file. Raises UsageError for a path to a file, archive or object store, if no path has a log dir, and for
     log dirs of several clusters. Raises UnreadableError if no log dir is found and a path is unreadable.
     """
     search = _Survey(report)
@@ -167,7 +167,7 @@ def _one_cluster(found: Iterable[Volume]) -> None:
             paths[each.cluster_id].append(each.path)
     if len(paths) > 1:
         clusters = "; ".join(f"cluster.id {name} in {', '.join(where)}" for name, where in paths.items())
-        raise UsageError(f"the volumes belong to {len(paths)} clusters: {clusters}: name the volumes of one cluster")
+        raise UsageError(f"the volumes belong to {len(paths)} clusters ({clusters}): name the volumes of one cluster")
 
 
 def _refuse(path: str, entry: Entry | None) -> NoReturn:
@@ -190,7 +190,7 @@ def _refuse(path: str, entry: Entry | None) -> NoReturn:
 
 
 def _outermost(path: str) -> tuple[str, Entry | None]:
-    """Return the file in a path such as ``bundle.zip:d1`` (up to a colon), and its entry; else ``path`` and None."""
+    """Return the file before a colon of ``path``, such as ``bundle.zip:d1``, and its entry; else ``path`` and None."""
     at = path.find(":")
     while at > 0:
         entry = LOCAL.look(path[:at])
@@ -263,7 +263,7 @@ class _Survey:
     def _partition(self, folder: Entry, *, is_named: bool) -> list[Entry] | None:
         """Return the files of a partition folder, or None for another folder.
 
-        ``is_named``: its log dir has ``meta.properties`` or a checkpoint. Then an empty folder counts too.
+        With ``is_named`` the folder above has ``meta.properties`` or a checkpoint: then an empty folder counts too.
         """
         parsed = file_names.parse_folder(folder.name)
         if parsed is None or folder.identity in self._seen:

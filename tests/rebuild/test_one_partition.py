@@ -77,7 +77,8 @@ def test_what_no_copy_has_is_lost_with_the_reason(tmp_path):
     copy(tmp_path, 2, {0: damaged})
     found = plan(tmp_path)
     assert states(found) == ("partial", [(3, 5)])
-    assert f"at byte {size} and no other copy has them: the checksum is wrong" in found.lost[0].why
+    assert f"damaged at byte {size} of " in found.lost[0].why
+    assert ".log, and no other copy has these offsets: the checksum is wrong" in found.lost[0].why
     assert log_of(found) == {0: batches(0, 3) + batches(5, 9)}
     assert [(one.position, one.first_offset, one.end_offset) for one in found.left_out] == [(size, 3, 5)] * 2
 

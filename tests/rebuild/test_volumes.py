@@ -122,7 +122,7 @@ def test_remote_storage_and_other_folders_are_no_log_dirs(tmp_path):
 def test_mixed_clusters_are_refused_with_both_ids(tmp_path):
     folder(log_dir(tmp_path / "a", 1, "first") / "orders-0")
     folder(log_dir(tmp_path / "b", 2, "second") / "orders-0")
-    with pytest.raises(UsageError, match=r"2 clusters: cluster.id first in .*/a; cluster.id second in .*/b"):
+    with pytest.raises(UsageError, match=r"2 clusters \(cluster.id first in .*/a; cluster.id second in .*/b\)"):
         survey([str(tmp_path)])
 
 
