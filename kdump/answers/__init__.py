@@ -28,7 +28,7 @@ QUESTIONS: dict[str, str] = {
     "diff": "kdump.answers.replica_diff",
     "explain": "kdump.answers.explain.explanation",
 }
-"""Question -> its module, with the constant that declares it unless this is QUESTION. Lists have this order."""
+"""Question -> ``module:CONSTANT`` of its declaration, without the constant QUESTION. Lists have this order."""
 
 TABLES: dict[str, tuple[str, ...]] = {
     "offsets": ("offsets",),
@@ -45,7 +45,7 @@ TABLES: dict[str, tuple[str, ...]] = {
     "diff": ("differences",),
     "explain": (),
 }
-"""Question -> the names of its SQL tables. With this copy, a query imports only the questions that it needs."""
+"""Question -> the names of its SQL tables, repeated here so that a query imports only the questions it needs."""
 
 
 def question_named(name: str) -> LogQuestion[Any]:

@@ -89,12 +89,12 @@ class Place(NamedTuple):
 
     @property
     def high_watermark(self) -> int | None:
-        """The high watermark, if the checkpoint has it. A running broker writes the checkpoint every few seconds."""
+        """The high watermark in the checkpoint, or None. A running broker writes the checkpoint every few seconds."""
         return None if self.key is None else self.log_dir.high_watermarks.get(self.key)
 
     @property
     def log_start(self) -> int | None:
-        """The log start offset, if the checkpoint has it. Without it the log starts at its first base offset."""
+        """The log start offset in the checkpoint, or None: then the log starts at its first base offset."""
         return None if self.key is None else self.log_dir.log_starts.get(self.key)
 
     def earliest(self, first: int, *, is_remote: bool | None = None) -> int:
@@ -152,7 +152,7 @@ class Collector:
 
 
 def keep_best(best: dict[K, V], others: Mapping[K, V], rank: Callable[[V], Any]) -> None:
-    """Add ``others`` to ``best``. A new value of a known key counts only if its rank is higher."""
+    """Add ``others`` to ``best``. The value with the higher rank is kept; of equals, the one in ``best``."""
     for key, value in others.items():
         if key not in best or rank(best[key]) < rank(value):
             best[key] = value

@@ -136,7 +136,7 @@ class _OtherFolder(NamedTuple):
 
 
 class DiskUsage(Collector):
-    """Gathers the sizes of all folders, with a line for each ``by``. For topics, other files have no lines."""
+    """Gathers the sizes of all folders. A line sums up one ``by``. If this is a topic, other files have no line."""
 
     def __init__(self, by: By = "partition") -> None:
         self._by = by

@@ -104,7 +104,7 @@ class LogCopy:
         self._source, self._number, self._position = None, number, 0
 
     def continues(self, other: LogCopy, ahead: int) -> bool:
-        """Return whether this log's next segment begins with the batch that ``other`` has ``ahead`` bytes further."""
+        """Return whether this log's next segment begins with the batch of ``other`` that is ``ahead`` bytes away."""
         following = self._segments[self._number + 1 : self._number + 2]
         if not following:
             return False

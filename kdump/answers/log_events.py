@@ -110,7 +110,7 @@ def newest(events: Iterable[LogEvent]) -> list[LogEvent]:
 MOST_RANGES: Final = 200
 """Number of damaged ranges listed for one file. If a file has more, its damaged bytes are counted by part."""
 PARTS: Final = 100
-"""Number of equal parts of a file whose damaged bytes are counted."""
+"""Number of equal parts of a file. Damaged bytes are counted by part."""
 
 
 @dataclass(frozen=True, slots=True)

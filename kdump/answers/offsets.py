@@ -35,7 +35,7 @@ REMOTE: Final = "remote.storage.enable"
 
 @dataclass(frozen=True)
 class TimeAnswer:
-    """The first offset at or after ``time_ms``, and its timestamp in ms; None if there is no such record."""
+    """Offset and timestamp (ms) of the first record at or after ``time_ms``. None if there is no such record."""
 
     time_ms: int
     offset: int | None = None
@@ -158,7 +158,7 @@ def facts_of(image: ClusterImage | None) -> OffsetsFacts:
 
 
 class Offsets(Collector):
-    """Gathers offsets and looks up ``times`` (ms) in the newest replica: by epoch, then end offset."""
+    """Gathers offsets and looks up ``times`` (ms) in the replica with the newest epoch, then the highest end offset."""
 
     def __init__(self, times: Sequence[int] = (), facts: OffsetsFacts | None = None) -> None:
         self._times = tuple(dict.fromkeys(times))

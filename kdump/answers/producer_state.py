@@ -189,7 +189,7 @@ class ProducerReplay:
         return not self._later or self._later[-1].offset > batches.greatest("base_offset")
 
     def read(self, segments: Sequence[Segment], damage: Callable[[str], None]) -> None:
-        """Add the batches and damaged ranges of a log from ``since`` on, then end. ``damage`` gets invalid markers."""
+        """Add the batches and damaged ranges of a log from ``since`` on, and end. ``damage`` gets invalid markers."""
         for segment in segments[first_segment(segments, self.since) :]:
             for region in resync.of_segment(segment, DATA):
                 if isinstance(region, Damage):

@@ -157,7 +157,7 @@ class ActiveProducer:
 class Producers(Collector):
     """Collects the producers of partitions. With ``gaps`` all batches are read, to find breaks in the sequences.
 
-    Of several replicas it reports the one with the newest leader epoch, then the greatest end offset.
+    It reports the replica with the newest leader epoch, then the greatest end offset.
     """
 
     def __init__(self, *, gaps: bool = False) -> None:

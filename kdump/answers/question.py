@@ -183,7 +183,7 @@ class LogQuestion(Generic[O]):
         yield from self.lines_of(collector, asking, options)
 
     def lines_of(self, collector: Collector, asking: Asking, options: O) -> Iterator[AnswerLine]:
-        """Report the notes of a collector, which must have read all partitions, then yield its lines."""
+        """Report the notes of a collector that has read all partitions. Then yield its lines."""
         for text in self.notes(asking, collector) if self.notes is not None else ():
             asking.report.note(text)
         yield from collector.answer(asking.at)

@@ -65,7 +65,7 @@ _KEYS: Final = (
 class TopicRetention:
     """The configs of a topic that determine deletion. ``from_`` has the source of each config.
 
-    If ``known`` is false, the configs are unknown: these are Kafka's defaults, which kdump does not apply.
+    If ``known`` is false, the configs are unknown. The fields then have Kafka's defaults, which kdump does not apply.
     """
 
     kind: ClassVar[str] = "topic"

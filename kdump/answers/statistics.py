@@ -67,7 +67,7 @@ class LargestRecord:
 
 @dataclass(frozen=True, slots=True)
 class PartitionStatistics:
-    """A partition. Fields that need records are None without them. ``ratio`` is uncompressed size / stored size."""
+    """A partition. Fields about records are None if these are not read. ``ratio``: uncompressed size / stored size."""
 
     kind: ClassVar[str] = "stats"
     topic: str

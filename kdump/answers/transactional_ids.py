@@ -77,7 +77,7 @@ class _CoordinatorLog:
 
 
 class TransactionalIds(Collector):
-    """Collects the last state of each id from the newest replica: by leader epoch, then end offset."""
+    """Collects the last state of each id, from the replica with the newest epoch, then the highest end offset."""
 
     def __init__(self) -> None:
         self._logs: dict[int, _CoordinatorLog] = {}

@@ -258,7 +258,9 @@ def _snappy_by_chunks(data: Bytes, limit: int) -> bytes:
         position += 4
         chunk = data[position : position + max(0, size)]
         if size < 0 or len(chunk) < size:
-            _broken(SNAPPY, f"a chunk claims {size} bytes, {len(data) - position} are left", position - 4)
+            _broken(
+                SNAPPY, f"a chunk claims {size} bytes, but the stream has only {len(data) - position}", position - 4
+            )
         part = _snappy_block(chunk, position, remaining)
         remaining -= len(part)
         parts.add(part)
@@ -355,7 +357,7 @@ def decompress_lz4(data: Bytes, *, magic: int = 2, limit: int = DEFAULT_LIMIT) -
                 _broken(LZ4, "its checksum is truncated", position)
             return UnpackedLz4(parts.whole(), empty)
         if size > largest or size > len(data) - position:
-            _broken(LZ4, f"a block claims {size} bytes, {len(data) - position} are left", position - 4)
+            _broken(LZ4, f"a block claims {size} bytes, but the stream has only {len(data) - position}", position - 4)
         block = data[position : position + size]
         try:
             part = bytes(block) if plain else lz4.block.decompress(block, uncompressed_size=largest)

@@ -43,7 +43,7 @@ def iso_or_ms(timestamp: int) -> str:
 
 
 def for_people(timestamp: int | None) -> str | None:
-    """Return :func:`iso_or_ms`, or None for None and -1."""
+    """Return :func:`iso_or_ms` of a timestamp; None if there is no timestamp (None or -1)."""
     return None if timestamp is None or timestamp == NONE else iso_or_ms(timestamp)
 
 

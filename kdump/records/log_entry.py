@@ -79,7 +79,7 @@ def check(region: RecordBatch) -> None:
     if not 0 <= region.magic <= record_layout.MAGIC_2:
         raise DamageError(
             "magic",
-            f"magic {region.magic} is not one of Kafka's",
+            f"magic {region.magic} is unknown",
             position=record_layout.MAGIC_POSITION,
             expected="0, 1 or 2",
             found=region.magic,

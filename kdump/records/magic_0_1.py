@@ -74,7 +74,7 @@ class Message(RecordBatch):
         *,
         limit: int = compression.DEFAULT_LIMIT,
     ) -> None:
-        """Read the message in ``data``, which begins after the log overhead. ``position`` is that of the log overhead.
+        """Read the message in ``data``, without its log overhead. ``position`` is where the log overhead begins.
 
         ``newest`` is the newest magic (0 or 1) of the release to imitate. The release reads an unknown magic as this.
         """
@@ -147,7 +147,7 @@ class Message(RecordBatch):
         if self._magic != 1:
             raise DamageError(
                 "magic",
-                f"magic {self._magic} is not one of Kafka's",
+                f"magic {self._magic} is unknown",
                 position=MAGIC_POSITION,
                 expected="0, 1 or 2",
                 found=self._magic,

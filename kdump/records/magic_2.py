@@ -296,7 +296,11 @@ def read_record(data: Bytes, start: int, end: int, header: BatchHeader, appended
     stop = body + size
     if size < 0 or stop > end:
         raise DamageError(
-            "record size", "its size does not fit", position=start, expected=f"0 to {end - body} bytes", found=size
+            "record size",
+            "its size does not fit into the batch",
+            position=start,
+            expected=f"0 to {end - body} bytes",
+            found=size,
         )
     if body == stop:
         raise DamageError("record size", "it has no attributes", position=body, expected="1 byte or more", found=0)
@@ -322,7 +326,7 @@ def read_record(data: Bytes, start: int, end: int, header: BatchHeader, appended
         headers, position = _read_headers(data, position, header_count, stop)
     if position != stop:
         raise DamageError(
-            "record size", "its fields do not fill its size", position=start, expected=size, found=position - body
+            "record size", "the size of its fields is wrong", position=start, expected=size, found=position - body
         )
     sequence = increment_sequence(header.base_sequence, offset_delta) if header.base_sequence >= 0 else -1
     timestamp = appended if appended is not None else to_int64(header.base_timestamp + timestamp_delta)
@@ -348,7 +352,7 @@ def _read_bytes(data: Bytes, position: int, size: int, stop: int, name: str) -> 
     if after > stop:
         raise DamageError(
             f"{name} size",
-            f"its {name} does not fit",
+            f"its {name} does not fit into the record",
             position=position,
             expected=f"at most {max(0, stop - position)} bytes",
             found=size,
@@ -398,7 +402,7 @@ def _sized(data: bytes | None) -> bytes:
 
 
 def write_batch(header: BatchHeader, records: bytes) -> bytes:
-    """Return the bytes of a batch. ``records`` are those of its records, compressed with the codec in ``header``.
+    """Return the bytes of a batch. ``records`` are the bytes of its records, compressed with the codec in ``header``.
 
     The length and the checksum in ``header`` are computed again.
     """

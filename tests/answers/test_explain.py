@@ -98,7 +98,7 @@ def test_transactions_aborted_open_and_those_that_wait_for_them(tmp_path):
     check(one(6, tmp_path), "behind-open-transaction", "log", True, False)
     check(one(7, tmp_path), "control-marker", "log")
     assert "ABORT" in one(3, tmp_path)["because"]
-    assert "producer 3 is open since offset 4" in one(5, tmp_path)["because"]
+    assert "producer 3 has been open since offset 4" in one(5, tmp_path)["because"]
 
 
 def test_a_marker_lost_in_damage_leaves_the_outcome_open(tmp_path):

@@ -47,7 +47,7 @@ class TopicHistory:
         past: Callable[[], Iterable[Event]],
         listed: Callable[[], RemoteSegments] = RemoteSegments,
     ) -> None:
-        """``past`` returns the events of a metadata log, ``listed`` the remote segments; both only if needed."""
+        """``past`` (events of the metadata log) and ``listed`` (remote segments) are called only if needed."""
         self.image = image
         self._past = past
         self._listed = listed
@@ -67,7 +67,7 @@ class TopicHistory:
         return [event for event in self._removals if event.name == topic]
 
     def config(self, topic: str, name: str) -> str | None:
-        """Return a config of a topic: its own, else the dynamic one of all brokers, else Kafka's default.
+        """Return a config of a topic: the topic's own, else the dynamic default of all brokers, else Kafka's default.
 
         Return None without a metadata log. Properties files of brokers do not count, because no log dir has them.
         """
@@ -371,7 +371,7 @@ def evidence_of(
 ) -> PartitionEvidence:
     """Return the evidence of the first broker with a folder of the partition. Other brokers have replicas.
 
-    Log dirs with the same broker id in meta.properties belong to one broker. A log dir without an id is a broker.
+    Log dirs with the same broker id in meta.properties are one broker. Each log dir without an id counts as a broker.
     """
     brokers: dict[str, list[Place]] = {}
     for place in places:

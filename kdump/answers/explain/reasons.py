@@ -153,7 +153,7 @@ def damaged(question: Question) -> Cause | None:
     because = f"the log is damaged at this offset: {lost.reason}"
     consumers: bool | None = False
     if where == "replica":
-        because, consumers = f"{because}; another broker has the record: consumers get it if this broker leads", None
+        because, consumers = f"{because}; another broker has the record: consumers get it if that broker leads", None
     return Cause(
         "damaged",
         where if facts else "log",
@@ -245,7 +245,7 @@ def above_high_watermark(question: Question) -> Cause | None:
 
 
 def not_named(question: Question) -> Cause | None:
-    """The offset is in a segment that the folder has, but that is not among the user's paths."""
+    """The offset is in a segment of the folder that the user did not name in the paths."""
     place, offset = question.block.partition.place, question.offset
     if place is None or not place.partition.unnamed or question.seen is not None:
         return None
@@ -269,7 +269,7 @@ def not_named(question: Question) -> Cause | None:
 
 
 def below_log_start(question: Question) -> Cause | None:
-    """The log starts after the offset because of DeleteRecords or retention, or only its local part does."""
+    """The offset is below the log start (DeleteRecords, retention), or its segment is only in remote storage."""
     partition = question.block.partition
     place = partition.place
     if place is None or (question.offset >= partition.first_local and question.offset >= partition.log_start):
@@ -414,8 +414,8 @@ def open_transaction(question: Question) -> Cause | None:
         reason: Reason = "open-transaction"
     elif question.offset >= first:
         because = (
-            f"a transaction of producer {producer} is open since offset {first}: read_committed consumers receive "
-            "no records from that offset on (see kdump transactions)"
+            f"a transaction of producer {producer} has been open since offset {first}: read_committed consumers "
+            "receive no records from that offset on (see kdump transactions)"
         )
         reason = "behind-open-transaction"
     else:
@@ -496,7 +496,7 @@ def _is_cleaned(partition: PartitionEvidence) -> bool:
 
 
 def _cleaned_record(question: Question, aside: Sighting, where: Whereabouts, facts: tuple[Fact, ...]) -> Cause:
-    """Return the cause why the cleaner removed the record ``aside``, which a deleted file still has."""
+    """Return why the cleaner removed a record from the log. ``aside``: the same record in a deleted file."""
     if aside.batch.is_control:
         because = f"{REMOVED_MARKER} ({aside.marker}): no record of its transaction was left"
         return Cause("control-marker-cleaned", where, because, facts=facts)
@@ -517,7 +517,7 @@ def _cleaned_record(question: Question, aside: Sighting, where: Whereabouts, fac
 
 
 def _lost_bytes(question: Question) -> tuple[str, tuple[Reason, ...]] | None:
-    """Return the sentence that proves lost bytes between batches, and other possible reasons; None without proof."""
+    """Return a sentence on bytes lost between batches, and other possible reasons; None if nothing shows the loss."""
     partition = question.block.partition
     policy = partition.history.config(partition.topic, "cleanup.policy")
     missing = "no batch covers this offset, and a leader leaves no gaps in offsets: the record's bytes are lost"

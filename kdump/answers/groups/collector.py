@@ -59,8 +59,8 @@ NEAR: Final = 4 << 20
 class StableEnd(NamedTuple):
     """The end of a partition's log, and the topic id of its folder.
 
-    ``offset`` is the log end offset, ``stable`` the last stable offset (None if it was not read). ``rank`` selects one
-    of several replicas: the newest leader epoch, then the greatest end offset.
+    ``offset`` is the log end offset, ``stable`` the last stable offset (None if it was not read). ``rank`` orders
+    replicas: by leader epoch, then by end offset.
     """
 
     offset: int
@@ -92,7 +92,7 @@ class LogEnds(Collector):
         self.found: dict[tuple[str, int], StableEnd] = {}
         self.topic_ids = dict(topic_ids or {})
         self.passed_over: list[int] = []
-        """Sizes in bytes of logs after the producer snapshot that were too large to read, one for each partition."""
+        """Bytes of the log after the producer snapshot, for each partition in which this part was too large to read."""
         self._key = ("", 0)
         self._end: StableEnd | None = None
         self._replay: ProducerReplay | None = None
@@ -441,7 +441,7 @@ class GroupsOptions:
         None,
         "choice",
         "--top",
-        "Instead, rank the groups by the bytes or the number of their commits in __consumer_offsets.",
+        "Rank the groups by their bytes or commits in __consumer_offsets; prints no offsets.",
         choices=("bytes", "commits"),
     )
     stable: bool = option(

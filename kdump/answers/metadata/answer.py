@@ -1,6 +1,6 @@
 """The questions ``metadata`` (the topics of an image) and ``events``, and the other lines of ``kdump metadata``.
 
-The other lines are records of an image and differences between two images. No question has them, only the command.
+The other lines are records of an image and differences between two images. Only the command makes them.
 :mod:`.image` reads the log; :mod:`.events` has Event.
 """
 

@@ -344,7 +344,7 @@ class ClusterImage:
             }
             | dict.fromkeys(_WITHOUT_EFFECT, lambda _: None)
         )
-        """Record name -> function that applies the fields. For invalid fields it raises ReplayError first."""
+        """Record name -> function that applies the fields. Invalid fields raise ReplayError and change nothing."""
 
     def _remove_topic(self, fields: Fields) -> None:
         self.configs.resources.pop((TOPIC_RESOURCE, self.topics.remove(fields["topicId"])), None)

@@ -87,7 +87,7 @@ class Events:
         self._ready.append(Event(found.offset, found.timestamp, "ReplayBroken", "", None, details))
 
     def before(self, record: MetadataRecord, image: ClusterImage) -> None:
-        """Make the events of a record, which ``image`` does not have yet. :meth:`applied` keeps them."""
+        """Make the events of a record before it is applied to ``image``. :meth:`applied` then keeps the events."""
         self._pending = []
         if record.name == "PartitionRecord":
             self._partition(record, image)

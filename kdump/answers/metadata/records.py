@@ -192,7 +192,7 @@ _KEYS: Final[dict[str, tuple[str, ...]]] = {
     "UserScramCredentialRecord": ("mechanism", "name"),
     "DelegationTokenRecord": ("tokenId",),
 }
-"""Message -> the fields that identify a record. A later record with the same values in them replaces it."""
+"""Message -> the fields that identify a record. A later record replaces one with the same values in these fields."""
 
 
 class SnapshotRecord(NamedTuple):

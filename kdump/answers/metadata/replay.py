@@ -133,7 +133,7 @@ class MetadataReplay:
         return True
 
     def _direct(self) -> Mapping[str, Callable[[Fields], None]]:
-        """The handlers of the image that need no further steps: none in a transaction, and none with an observer."""
+        """The image's handlers for direct calls. Empty in a transaction and with an observer, which need more steps."""
         return self.image.handlers if self._observer is None and self.image.open_transaction is None else {}
 
     def _gap(self, offset: int, timestamp: int) -> None:
