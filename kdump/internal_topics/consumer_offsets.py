@@ -1,9 +1,9 @@
 """``__consumer_offsets``: offsets and groups of the classic, consumer, share and streams protocols.
 
-A key begins with the int16 type of the record (before 4.1 Kafka called it the version of the key), a value with the
-int16 version of its layout; null is a deletion. Source: ``org.apache.kafka.coordinator.group.generated``, before 2.8
-``kafka.coordinator.group.GroupMetadataManager``; KIP-62, 211, 320, 345, 848, 932, 1071. Before 4.1 type 0 was a key
-version of OffsetCommit; since then it is LegacyOffsetCommit.
+A key begins with the int16 type of the record. A value begins with the int16 version of its layout; a null value is a
+deletion. Before 4.1 Kafka called the type the version of the key: types 0 and 1 were versions of OffsetCommit. Since
+4.1 type 0 is LegacyOffsetCommit. Source: ``org.apache.kafka.coordinator.group.generated``, before 2.8
+``kafka.coordinator.group.GroupMetadataManager``; KIP-62, 211, 320, 345, 848, 932, 1071.
 """
 
 from __future__ import annotations

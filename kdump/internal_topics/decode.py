@@ -40,13 +40,13 @@ if kernel.COMPILED:
 
 
 def read_well_formed(schema: Struct, data: bytes, start: int) -> Values | None:
-    """Return the values of the message that is ``data`` from ``start`` on; None if the interpreter must read it."""
+    """Return the values of the message in ``data`` that begins at ``start``; None if only the interpreter reads it."""
     return kernel_reader(schema).read(data, start) if kernel.COMPILED and schema.refused is None else None
 
 
 @cache
 def kernel_reader(schema: Struct) -> SchemaReader:
-    """Return the compiled reader of messages with this layout, which must be of a known version."""
+    """Return the compiled reader of messages with this layout. The version of the layout must be known."""
     return SchemaReader(schema, {kind: layout.size for kind, layout in FIXED.items()}, LONGEST_STRING)
 
 
@@ -148,7 +148,7 @@ def _raw(raw: bytes | None, reason: str, *, known: bool = True) -> Decoded | Non
 def _candidates(
     messages: Mapping[str, MessageSchema], suffix: str, *, since: Release = ()
 ) -> dict[int, list[Candidate]]:
-    """Return type -> layouts, newest first, for the messages whose name ends in ``suffix``; none before ``since``."""
+    """Return type -> layouts from ``since`` on, newest first, of the messages whose name ends in ``suffix``."""
     releases = {release for message in messages.values() for release in message.releases()}
     found: dict[int, dict[Candidate, None]] = {}
     for release in sorted({since, *(some for some in releases if some >= since)}, reverse=True):

@@ -35,7 +35,7 @@ FIXED: Final = {
 LONGEST_STRING: Final = 0x7FFF
 MOST_TAGGED: Final = 10_000
 MOST_ELEMENTS: Final = 1_000_000
-"""The limits of tagged fields and of array elements in Kafka's classes of 4.2.2, and of 4.4 and later (MessageUtil)."""
+"""Kafka's classes refuse more tagged fields and more array elements in 4.2.2 and from 4.4 on (MessageUtil)."""
 
 
 class PayloadError(DamageError):

@@ -10,15 +10,15 @@ A text declares messages. A message is a header and its fields, in the order of 
         expireTimestamp  int64   1   = -1
         topicId          uuid    4+  tag 0  from 4.1
 
-A header has the name of Kafka's class; ``type``, the type numbers of the record; ``versions``, those that can be read;
-``flexible``, those with compact lengths and tagged fields (KIP-482). Each of the three is a list whose items may
-be limited to releases: ``from 3.0``, ``before 4.1``. A release without ``versions`` does not have the message. A header
-that ends with a semicolon continues in the next line.
+A header has the name of Kafka's class and three lists: ``type`` (the type numbers of the record), ``versions`` (the
+versions that can be read) and ``flexible`` (the versions with compact lengths and tagged fields, KIP-482). An item of a
+list may be limited to releases: ``from 3.0``, ``before 4.1``. A release without ``versions`` does not have the message.
+A header that ends with a semicolon continues in the next line.
 
 A field has a name; a type; its versions (default: all); ``null`` and the versions in which it may be null; ``tag`` and
 its number; ``=`` and the default, if it is not zero, empty or false; its releases (default: all). Types: int8 int16
-int32 int64 uint16 uint32 float64 bool uuid string bytes records. A capitalised name is a struct; its fields are
-indented below it, or below an earlier field of that type. ``[]`` is an array.
+int32 int64 uint16 uint32 float64 bool uuid string bytes records. A capitalised type is a struct. The fields of a struct
+are indented below the field that has this type, or below an earlier field of this type. ``[]`` is an array.
 
 Source: the JSON definitions in ``src/main/resources/common/message`` of Kafka's modules, as its generator
 (``org.apache.kafka.message``) reads them.
@@ -93,7 +93,7 @@ ALWAYS: Final = Era()
 
 
 class PerRelease(Generic[T]):
-    """Items, each with the releases to which it applies."""
+    """A list of items. Each item is valid in the releases of its :class:`Era`."""
 
     def __init__(self, items: tuple[tuple[T, Era], ...]) -> None:
         self.items = items
@@ -137,7 +137,7 @@ class Struct:
     slots: tuple[Slot, ...]
     flexible: bool
     refused: int | None
-    """The requested version if it is above the known ones, else None. Inner structs of it are refused, as by Kafka."""
+    """The requested version if it is above the known ones, else None. Inner structs have it too: Kafka refuses them."""
     plain: tuple[Slot, ...]
     """The fields without a tag, in the order in which they are stored."""
     tagged: dict[int, Slot]
@@ -186,7 +186,7 @@ class MessageSchema:
         return _struct(self.name, self.fields, version, release, known, flexible=flexible, refused=refused)
 
     def releases(self) -> list[Release]:
-        """Return the releases that changed the message, newest first. The last item, (), is before all releases."""
+        """Return the releases that changed the message, newest first. The last item is (): the oldest layout."""
         if not self._releases:
             eras = [era for dated in (self.types, self.declared_versions, self.flexible) for _, era in dated.items]
             bounds = {bound for era in [*eras, *_eras(self.fields)] for bound in era}

@@ -55,15 +55,15 @@ _CONNECT_CONFIGS_KEY: Final = re.compile(
 )
 """The keys of Connect's config topic (class ``KafkaConfigBackingStore``)."""
 _CONNECT_VALUE: Final = re.compile(rb'"(?:properties|algorithm)"')
-"""A field that every value with secrets has. It is found in damaged JSON too."""
+"""A value of Connect with secrets has one of these fields. The pattern finds them in damaged JSON, too."""
 _PASSWORD_IN_URL: Final = re.compile(r"://[^/\s@:]*:(?!\d+(?:[/,\s]|$))[^\s@]+@")
-"""A user and a password, which may have slashes. A host and its port, before a slash, do not match."""
+"""A user and a password in a URL. The password may have slashes. A host and its port do not match."""
 _CONNECT_CLIENT: Final = re.compile(r"(?:(?:producer|consumer|admin)\.(?:override\.)?)(.+)")
 
 
 @cache
 def shown() -> dict[str, frozenset[str]]:
-    """Return the names of configs that are not secret, by owner: RESOURCES, ``connect``, ``client``."""
+    """Return owner -> names of configs that are not secret. The owners: values of RESOURCES, connect, client."""
     from importlib.resources import files
 
     text = files("kdump.internal_topics").joinpath("config_names.txt").read_text(encoding="utf-8")
@@ -136,7 +136,7 @@ def is_connect_key(key: bytes | None) -> bool:
 
 
 def uncertain_connect_value(key: bytes | None, value: bytes | None) -> bytes | None:
-    """Like :func:`connect_value`, but do not change values that are not Connect's: the topic may be another one."""
+    """Like :func:`connect_value`, for a topic that may not be Connect's: change only values like those of Connect."""
     return connect_value(key, value, is_certain=False)
 
 
@@ -149,7 +149,7 @@ def is_metadata(key: bytes | None, value: bytes | None) -> bool:
 
 
 def metadata_value(_: bytes | None, value: bytes | None) -> bytes | None:
-    """Return a value of the metadata log with secrets hidden. A malformed value that may have some is hidden whole."""
+    """Return a value of the metadata log with secrets hidden. A malformed value is hidden whole if it may have any."""
     if not value or (made := decode(cluster_metadata.TOPIC, None, value)) is None or made.value is None:
         return value
     if made.type in _HARMLESS:
@@ -168,9 +168,9 @@ def metadata_value(_: bytes | None, value: bytes | None) -> bytes | None:
 def connect_value(key: bytes | None, value: bytes | None, *, is_certain: bool = True) -> bytes | None:
     """Return a value of Connect's config topic with secrets hidden, as compact JSON like Connect's.
 
-    Only the records of connectors, tasks and session keys are changed. All of their value is hidden if it is not a JSON
-    object. If not ``is_certain``, the log may be of another topic: then values without a field of Connect that holds
-    secrets are unchanged.
+    Only the records of connectors, tasks and session keys are changed. Such a value is hidden whole if it is not a JSON
+    object. If not ``is_certain``, the topic may not be Connect's. Then a value is changed only if it has a field in
+    which Connect stores secrets.
     """
     if key is None or value is None or not _CONNECT_KEY.fullmatch(key):
         return value

@@ -1,7 +1,7 @@
 """``__share_group_state``: the state of share partitions: records acquired and acknowledged by share groups (KIP-932).
 
-A key begins with the int16 type of the record, a value with the int16 version of its layout; null is a deletion.
-Source: ``org.apache.kafka.coordinator.share.generated``. 4.1 widened ``snapshotEpoch`` without a new version.
+A key begins with the int16 type of the record. A value begins with the int16 version of its layout; a null value is a
+deletion. Source: ``org.apache.kafka.coordinator.share.generated``. 4.1 widened ``snapshotEpoch`` without a new version.
 """
 
 from __future__ import annotations

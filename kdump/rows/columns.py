@@ -1,7 +1,7 @@
 # ruff: noqa: E501  one line for each row of the table
 """The columns of records, batches and damaged ranges, declared once for JSON lines, CSV, tables, Spark and the docs.
 
-``source`` is the scope of a value, a dot and the attribute. Scopes: ``file`` (the segment and its folder), ``batch``
+``source`` names a scope and an attribute, as in ``batch.size``. Scopes: ``file`` (the segment and its folder), ``batch``
 (:class:`kdump.records.record_batch.RecordBatch`), ``record`` (:class:`kdump.formats.record.Record`), ``damage``
 (:class:`kdump.segments.regions.Damage`), ``state`` (computed values), ``shown``, ``field`` and ``typed`` (decoded
 payloads). Values are as stored: -1 is Kafka's -1. Null is Kafka's null, or means that this magic has no such field.
@@ -70,8 +70,8 @@ _TRANSACTION: Final = (
     Column("batchAttributes", "int", "batch.attributes", "The attribute bits of the batch as stored."),
 )
 _MARKS: Final = (
-    Column("aboveHighWatermark", "boolean", "state.above_high_watermark", "True at or above the high watermark of replication-offset-checkpoint: consumers have not received it. Below it: false in Arrow, SQL and Python, absent in JSON lines. Without a checkpoint: null, and absent in JSON lines.", optional=True),
-    Column("belowLogStart", "boolean", "state.below_log_start", "True below log-start-offset-checkpoint: deleted for consumers, still in the file. At or above it: false in Arrow, SQL and Python, absent in JSON lines. Without a checkpoint: null, and absent in JSON lines.", optional=True),
+    Column("aboveHighWatermark", "boolean", "state.above_high_watermark", "True if the offset is at or above the high watermark in replication-offset-checkpoint: consumers have not received the record. Otherwise false in Arrow, SQL and Python, absent in JSON lines. Without a checkpoint: null, and absent in JSON lines.", optional=True),
+    Column("belowLogStart", "boolean", "state.below_log_start", "True if the offset is below the log start offset in log-start-offset-checkpoint: the record is in the file, but consumers do not receive it. Otherwise false in Arrow, SQL and Python, absent in JSON lines. Without a checkpoint: null, and absent in JSON lines.", optional=True),
 )
 
 RECORD: Final = (
@@ -89,7 +89,7 @@ RECORD: Final = (
     Column("headers", "headers", "record.headers", "The headers in order, duplicates kept: key and value, and encoding if the value is not utf8."),
     _FILE,
     Column("position", "long", "batch.position", "The position of the record's batch in the file, in bytes."),
-    Column("batchSize", "int", "batch.size", "The size of that batch in bytes, its log overhead included."),
+    Column("batchSize", "int", "batch.size", "The size of that batch in bytes, with its offset and length fields."),
     Column("baseOffset", "long", "batch.base_offset", "The first offset of the batch. For a wrapper of magic 0 or 1: the offset of its first message."),
     *_BATCH,
     Column("sequence", "int", "record.sequence", "The record's sequence number; -1 for none, null below magic 2.", nullable=True),
@@ -138,7 +138,7 @@ TYPED: Final = (
     Column("problem", "string", "typed.problem", "A short stable word for the reason why a payload does not fit the types of its subject."),
     Column("why", "string", "typed.why", "The reason as a sentence."),
 )
-"""The columns after ``decoded``, in binary formats and SQL, if the user gives a subject. Its schema has their types."""
+"""The columns after ``decoded``, in binary formats and SQL, if the user gives a subject. Its schema sets their types."""
 
 BATCH: Final = (
     KIND,
@@ -152,7 +152,7 @@ BATCH: Final = (
     _TIMESTAMP_TYPE,
     _FILE,
     Column("position", "long", "batch.position", "The position of the batch in the file, in bytes."),
-    Column("batchSize", "int", "batch.size", "The size of the batch in bytes, the log overhead included."),
+    Column("batchSize", "int", "batch.size", "The size of the batch in bytes, with its offset and length fields."),
     *_BATCH,
     Column("baseSequence", "int", "batch.base_sequence", "The sequence number of the first record; -1 for none, null below magic 2.", nullable=True),
     Column("lastSequence", "int", "batch.last_sequence", "The sequence number of the last record; -1 for none, null below magic 2.", nullable=True),

@@ -1,9 +1,9 @@
 """Replaces payloads by keyed hashes (``--redact``), and hides the secrets in Kafka's own topics.
 
 The hash is HMAC-SHA256 (RFC 2104): equal payloads get equal hashes, and without the secret even short payloads cannot
-be guessed. Null stays null. With ``--redact value.email`` the column ``decoded`` shows payloads with hashes in place of
-such fields; the stored bytes are hashed whole, because they hold the same fields. Uncertain parts are hidden too: a
-payload that cannot be decoded has no ``data``, and a value at which the path cannot continue is hashed whole.
+be guessed. Null stays null. With ``--redact value.email`` the column ``decoded`` has a hash in place of each field
+``email``. The stored bytes contain these fields too, so they are hashed whole. Uncertain parts are hidden too. A
+payload that cannot be decoded has no ``data``. A text or number in the middle of a path is hashed.
 """
 
 from __future__ import annotations
@@ -80,12 +80,12 @@ def bare(damage: AnyDamage) -> AnyDamage:
 
 
 def shown(damage: AnyDamage, topic: str | None) -> AnyDamage:
-    """Return damage that a message may show: without values that may be parts of the topic's secrets."""
+    """Return damage for a message. Its values are removed if they may be parts of the topic's secrets."""
     return bare(damage) if _may_be_secret(damage.kind, topic) else damage
 
 
 def shown_in(damage: AnyDamage, folder: str) -> AnyDamage:
-    """Like :func:`shown`, with the topic from the name of a folder; a name of another form means an unknown topic."""
+    """Like :func:`shown`, with the topic from a folder's name. Unless this is TOPIC-PARTITION, the topic is unknown."""
     return shown(damage, folder_name(folder)[0])
 
 
@@ -123,7 +123,7 @@ class Secrets:
         self._is_decided = True
 
     def mask(self, item: SelectedBatch) -> Mask | None:
-        """Return the function that hides secrets in the values of a segment; None if it has none or this is unknown."""
+        """Return the function that hides secrets in a segment's values. None: no secrets, or not yet known."""
         if item.file.name != self._file or not self._is_decided:
             self._file, (self._known, self._is_decided) = item.file.name, _mask_of(item)
         return self._known
@@ -144,7 +144,8 @@ class Secrets:
     def may_be_in(self, file: SegmentFacts, damage: Damage | DamageError) -> bool:
         """Return whether the expected and found values of damage in a segment may be parts of secrets.
 
-        Before a record shows whether a topic that may have secrets has some, only damage inside records counts.
+        The first records of a segment show whether it has secrets. Before they are read, only damage inside records
+        may show parts of secrets.
         """
         if file.topic is not None and _of_topic(file.topic) is not None:
             return True
@@ -175,9 +176,10 @@ def _of_topic(topic: str) -> Mask | None:
 
 
 def _mask_of(item: SelectedBatch) -> tuple[Mask | None, bool]:
-    """Return the mask of a segment, and whether it is certain. It is not if only transaction markers can be read.
+    """Return the mask of a segment, and whether it is certain. It is uncertain if only markers can be read.
 
-    The first record decides if the topic is unknown, or may have Connect's configs under an unusual name.
+    If the topic is unknown, or may have Connect's configs under an unusual name, the first record that is not a
+    transaction marker decides.
     """
     topic = item.file.topic
     known = None if topic is None else _of_topic(topic)

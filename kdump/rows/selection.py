@@ -29,7 +29,7 @@ class SegmentFacts(NamedTuple):
     decoder: PayloadDecoder | None = None
     """Decodes payloads with a schema, for the column ``decoded``."""
     content: str | None = None
-    """The internal topic to which the records of a log without a topic belong; None unless payloads are decoded."""
+    """For a log without a topic: the internal topic of its records. None if unknown, or if payloads are not decoded."""
 
     @property
     def layout(self) -> str | None:
@@ -38,7 +38,7 @@ class SegmentFacts(NamedTuple):
 
 
 class SelectedBatch(NamedTuple):
-    """A batch and its selected records, or a run's first batch and the records of the run.
+    """A batch and its selected records; or a batch run: its first batch, and the selected records of all its batches.
 
     ``base_offset`` is the first offset, also for a wrapper of magic 0 or 1, which does not store it. ``transaction`` is
     a value of the column transactionState.
@@ -69,9 +69,10 @@ class SelectedBatch(NamedTuple):
         return self.batch.end if self.run is None else self.run.end
 
     def each(self, *, batches: bool) -> Iterator[SelectedBatch]:
-        """Yield the batches one by one; if ``batches`` is true, without records.
+        """Yield the batches one by one. If ``batches`` is true, they have no records.
 
-        A run with ``may_break`` yields nothing, and is made empty: the reader then selects the batches one by one.
+        For a run with ``may_break`` nothing is yielded, and all batches are removed from the run. The reader then
+        selects these batches one by one.
         """
         run = self.run
         if run is None:

@@ -104,13 +104,13 @@ MARKS: Final = {"state.above_high_watermark": "high_watermark", "state.below_log
 
 
 def mark(column: Column, found: SelectedBatch) -> int | None:
-    """Return the offset that decides a column of ``MARKS``: high watermark or log start offset, None if unknown."""
+    """Return the offset to compare with for a column of MARKS: high watermark or log start offset, None if unknown."""
     offset: int | None = getattr(found.file, MARKS[column.source])
     return offset
 
 
 def crosses(column: Column, found: SelectedBatch, offsets: tuple[int, int]) -> bool:
-    """Return whether a column of MARKS has several values for the records from ``offsets[0]`` to ``offsets[1]``."""
+    """Return whether a column of MARKS changes within the records from ``offsets[0]`` to ``offsets[1]``."""
     offset = mark(column, found)
     return offset is not None and offsets[0] < offset <= offsets[1]
 
@@ -153,7 +153,7 @@ def needs_frame(topic: str | None) -> bool:
 
 
 def decoded(found: SelectedBatch, record: Record | None) -> Any:
-    """Return a record decoded by the layouts of Kafka's own topics, or by the file's decoder; None without both."""
+    """Return a record decoded by the layouts of Kafka's own topics, else by the file's decoder, else None."""
     if isinstance(record, RedactedRecord):
         return record.decoded
     if record is None or found.batch.is_control:

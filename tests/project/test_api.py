@@ -150,7 +150,7 @@ def test_several_paths_are_words_of_their_own():
     one, other = BROKER / "one-0", BROKER / "txn-0"
     both = [(record.topic, record.offset) for record in kdump.open(one, str(other))]
     assert both == [(record.topic, record.offset) for record in kdump.open([one, other])]
-    with pytest.raises(UsageError, match="path is missing"):
+    with pytest.raises(UsageError, match="no path was given"):
         kdump.open()
 
 
