@@ -219,7 +219,7 @@ def _events(run: Answering, log: MetadataLog, request: MetadataRequest) -> int:
     status = run.answer(meant(), tables.events)
     for name in request.topics:
         if not any(takes((name,), topic) for topic in seen):
-            run.session.note(f"no event is about a topic {name!r}{did_you_mean(name, seen)}")
+            run.session.note(f"no event names the topic {name!r}{did_you_mean(name, seen)}")
     return status
 
 

@@ -33,14 +33,14 @@ if TYPE_CHECKING:
     from kdump.transaction_replay.outcomes import Outcome, Outcomes
 
     Offer: TypeAlias = Callable[[SegmentFacts, Batch, Outcome | None], bool]
-    """A function that may read the records of a batch itself. If it returns True, the selection does not read them."""
+    """A function that may read the records of a batch. If it returns True, the selection does not read them again."""
 
 RECORD_COST: Final = 300
 """Approximate memory of a record object in bytes, in addition to the record's own size."""
 HEADER_COST: Final = 8
-"""Memory of a header in Arrow columns in bytes, in addition to its key and value: the offsets of both."""
+"""Bytes that a header takes in Arrow columns in addition to its key and value: two offsets of 4 bytes."""
 HELD: Final = 16 << 20
-"""Maximum memory in bytes of a batch's selected records. For more records, each iteration reads the batch again."""
+"""Maximum memory in bytes of a batch's selected records. A larger selection is read again at each iteration."""
 
 CHUNK_BYTES: Final = 256 << 10
 """Approximate memory in bytes of the records that are read at a time."""
@@ -52,21 +52,21 @@ class Take(Enum):
     RECORDS = auto()
     """Each batch with its records, as objects."""
     RUNS = auto()
-    """The records of a valid batch may be a :class:`kdump.segments.lazy_records.BatchRecords`. Several valid batches
-    may be one item with a :class:`kdump.segments.lazy_records.RunRecords`.
+    """Valid batches with records that are read on demand: :class:`kdump.segments.lazy_records.BatchRecords`, or
+    :class:`kdump.segments.lazy_records.RunRecords` if several batches are one item.
     """
     UNCHECKED_RUNS = auto()
-    """Like RUNS, but a RunRecords may contain malformed records. A caller that reads a malformed record shortens the
-    RunRecords to the batches before it. The next item is then the malformed batch alone.
+    """Like RUNS, but a RunRecords may contain malformed records. When the caller reads a malformed record, the caller
+    shortens the RunRecords to the batches before that record. The next item is then the malformed batch alone.
     """
     BATCHES = auto()
     """Batches without records. Records are read only if the filter needs them."""
     BATCH_RUNS = auto()
     """Like BATCHES, but several batches may be one RunRecords, which may contain malformed records."""
     HEADERS = auto()
-    """Batches of magic 2 without records, not decompressed; several may be one RunRecords. Old batches have records."""
+    """Batches of magic 2 without records, not decompressed; several may be one RunRecords. Older ones have records."""
     COUNT = auto()
-    """Only numbers of records. A valid batch that is yielded without records has as many as its header counts."""
+    """Only numbers of records. If an item has a valid batch without records, the number is in the batch's header."""
 
 
 def _is_plain(run: Run) -> bool:
@@ -86,10 +86,10 @@ class BatchSelection:
     ) -> None:
         """Create the selection of one partition.
 
-        ``outcomes`` returns the outcomes of the partition's transactions; without it, transactional batches have the
-        outcome None. ``offer`` is called with batches of magic 2; if it returns True, the batch is yielded without
-        records. If the filter has conditions on fields of records, only ``offer_all`` permits calls, and ``offer``
-        must apply the filter. ``for_columns``: headers as Arrow columns count for the limit of a batch.
+        ``outcomes`` returns the outcomes of the partition's transactions. Without it, all outcomes are None. ``offer``
+        is called with batches of magic 2; if it returns True, the batch is yielded without records. If the filter has
+        conditions on fields of records, ``offer`` is called only with ``offer_all``, and must apply the filter.
+        ``for_columns``: raise LimitError if the headers of a record exceed the batch limit as Arrow columns.
         """
         self._filter, self._take, self._outcomes = wanted, take, outcomes
         self._chunks = _for_columns if for_columns else _in_chunks
@@ -102,7 +102,7 @@ class BatchSelection:
         self._prefilter = Prefilter.of(wanted)
         self._prefilters_offers = offer_all and self._prefilter is not None
         self.in_runs = not self._of_batches and self._prefilter is not None
-        """Whether batch runs may be yielded although the filter selects only some of their records."""
+        """Whether an item may be a batch run even if the filter selects only some of its records."""
 
     def select(self, batch: RecordBatch, file: SegmentFacts) -> Iterator[SelectedBatch | DamagedRange]:
         """Yield the batch with its selected records. If it has a malformed record, yield it as a damaged range too."""
@@ -140,8 +140,8 @@ class BatchSelection:
     def in_one(self, run: Run, file: SegmentFacts) -> tuple[SelectedBatch, RunRecords] | None:
         """Return the valid batches at the start of a run as one item, and the item's records. Any thread may call this.
 
-        Return None if no batch is valid, for control batches and transactional batches, and if a batch reaches the last
-        stable offset of a ``committed`` filter. The filter must select all records, or all committed ones.
+        Return None if no batch is valid, if the run has control or transactional batches, or if the filter is
+        ``committed`` and a batch reaches the last stable offset. The filter must select all, or all committed, records.
         """
         if not _is_plain(run):
             return None
@@ -210,7 +210,7 @@ class BatchSelection:
         return next((row for row, both in enumerate(offsets) if min(both) > last), batches.batch_count)
 
     def _wanted(self, batch: RecordBatch) -> int:
-        """Return the number of records that the prefilter counts in a batch, or -1 if it cannot count them."""
+        """Return the prefilter's number of selected records in a batch, or -1 if the prefilter cannot count them."""
         if self._prefilter is None or not self._prefilter.looks or not isinstance(batch, Batch) or batch.is_control:
             return -1
         return self._prefilter.of_batch(batch)
@@ -222,7 +222,7 @@ class BatchSelection:
     def _read(
         self, batch: RecordBatch, file: SegmentFacts, outcome: Outcome | None, *, looks: bool
     ) -> Iterator[SelectedBatch | DamagedRange]:
-        """Yield the selected records of a batch before the first malformed one, then the damage."""
+        """Yield the selected records of a batch before the first malformed one, then the damage. ``looks``: read it."""
         records: list[Record] | None = None if self._of_batches else []
         count, room = 0, min(batch.limit, HELD)
         first: int | None = batch.base_offset if batch.magic > 1 else None
@@ -262,7 +262,7 @@ class BatchSelection:
         return self._search
 
     def _counts(self, batch: RecordBatch) -> bool:
-        """Return whether to use the record count of a header. It is verified only if the batch is not compressed."""
+        """Return whether the header's number of records is used as the count. If not compressed, it is verified."""
         if not isinstance(batch, Batch) or batch.count < 0:
             return False
         return batch.codec != compression.NONE or self._is_sound(batch)
@@ -302,7 +302,7 @@ def _in_chunks(batch: RecordBatch) -> Iterator[list[Record]]:
 
 
 def _for_columns(batch: RecordBatch) -> Iterator[list[Record]]:
-    """Like :func:`_in_chunks`. Raises LimitError at a record whose columns exceed the limit, after the others."""
+    """Like :func:`_in_chunks`, but raise LimitError at a record whose headers are too large as Arrow columns."""
     for chunk in _in_chunks(batch):
         for number, record in enumerate(chunk):
             count = len(record.headers)
@@ -311,7 +311,7 @@ def _for_columns(batch: RecordBatch) -> Iterator[list[Record]]:
                     yield chunk[:number]
                 raise LimitError(
                     "limit",
-                    f"the columns of {count:,} headers of a record take more than the limit ({LIMIT_OPTION})",
+                    f"a record has {count:,} headers, which take more memory than the limit ({LIMIT_OPTION})",
                     expected=f"at most {batch.limit} bytes",
                 )
         yield chunk
@@ -320,7 +320,7 @@ def _for_columns(batch: RecordBatch) -> Iterator[list[Record]]:
 def in_batch(damage: DamageError, batch: RecordBatch) -> Damage:
     """Return the damage of a record as a damaged range of the whole batch.
 
-    A wrong field in a compressed batch has no position in the file, so ``at`` is then the start of the batch.
+    Its ``at`` is the position of the wrong field. In a compressed batch it is the start of the batch.
     """
     if batch.codec != compression.NONE:
         damage = DamageError(damage.kind, damage.reason, expected=damage.expected, found=damage.found)

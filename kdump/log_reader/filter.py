@@ -1,8 +1,8 @@
 r"""The filter of records, and its fast form for batches of magic 2 (:class:`Prefilter`).
 
 RE2 (google-re2) searches expressions in linear time. In Python's ``re``, ``\w+@`` takes quadratic and ``(a+)+b``
-exponential time. But ``re`` must search what RE2 lacks or reads differently: references to groups, lookaround,
-atomic groups, possessive or over 1,000 repetitions, flags other than ``(?s)`` and ``(?m)``, ``\Z``, inner ``$``.
+exponential time. ``re`` searches only what RE2 lacks or reads in another way: references to groups, lookaround, atomic
+groups, possessive or over 1,000 repetitions, flags other than ``(?s)`` and ``(?m)``, ``\Z``, inner ``$``.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Filter(NamedTuple):
     until: int | None = None
     keys: frozenset[bytes] = frozenset()
     greps: tuple[re.Pattern[bytes], ...] = ()
-    """One of these expressions must match in a part of ``grep_in``."""
+    """At least one of these expressions must match in one of the record's parts ``grep_in``. Empty: no condition."""
     decoded: bool = False
     """Whether ``keys`` and ``greps`` also match decoded keys and values."""
     headers: tuple[tuple[bytes, bytes | None], ...] = ()
@@ -103,7 +103,7 @@ class Filter(NamedTuple):
         return self._replace(committed=False, out_of_order=False) == Filter()
 
     def may_hold(self, batch: RecordBatch) -> bool:
-        """Return whether the header of a batch permits selected records. ``last_offset`` is not compared."""
+        """Return whether a batch may have selected records, by its header. ``last_offset`` is not compared."""
         return self._may_be_held_by(batch) and not (
             (self.first_offset is not None and batch.last_offset < self.first_offset)
             or (self.since is not None and _latest(batch) < self.since)
@@ -194,7 +194,7 @@ def _latest(batch: RecordBatch) -> int:
 
 
 MOST_TEXTS: Final = 64
-"""Maximum number of keys, header names and header values with which compiled code compares records."""
+"""Maximum number of keys, header names and header values of a filter that compiled code applies."""
 _TOKEN: Final = (
     rb"(?s)\\(?P<escape>.)|(?P<wide>\.|\[\^\]?(?:\\.|[^\]\\])*\])|\[\]?(?:\\.|[^\]\\])*\]"
     rb"|(?P<group>\(\?(?!:|P<)|\)(?=[*+{?]))|(?P<anchor>[\^$])|(?P<repeat>(?:[*+]|\{\d*,\d*\})(?P<possessive>\+?))|."
@@ -204,8 +204,8 @@ _TOKEN: Final = (
 class Prefilter:
     """Counts, in compiled code, the records of magic 2 batches that a filter may select.
 
-    If ``exact`` is true, all of them fulfil the conditions on records; otherwise some may not. ``looks``: the filter
-    has conditions on times or on fields of records.
+    If ``exact`` is true, the filter selects all counted records; if false, it may select fewer. ``looks`` is true if
+    the filter has conditions on times or on fields of records.
     """
 
     def __init__(self, wanted: Filter) -> None:
@@ -235,7 +235,7 @@ class Prefilter:
         return cls(wanted) if few and wanted.fits_64_bits and all(map(is_local, wanted.greps)) else None
 
     def of_run(self, run: Run, end: int) -> list[int]:
-        """Return the counts of a run's batches before row ``end`` and before the first malformed record."""
+        """Return the count of each batch of a run, up to row ``end`` (exclusive) or the first malformed record."""
         from kdump.kernel.batches import WIDTH
         from kdump.kernel.records import may_hold
 
@@ -302,7 +302,7 @@ def is_local(grep: re.Pattern[bytes]) -> bool:
 
 
 def literal(grep: re.Pattern[bytes]) -> bytes:
-    """Return bytes in each match of a local expression (:func:`is_local`), for a fast first search; b"" if unknown."""
+    """Return bytes that every match of a local expression contains, for a fast first search; b"" if none are known."""
     if grep.flags & re.IGNORECASE or re.search(rb"[|(?{]|\\[0-9A-Za-z]", grep.pattern):
         return b""
     found = [b""]
@@ -332,7 +332,7 @@ _PART: Final = (
     rb"(?P<escape>\\.)|(?P<set>\[\^?\]?(?:\\.|[^\]\\])*\])|(?P<group>\((?!\?)|\(\?(?::|P<\w+>))|(?P<flags>\(\?[a-zA-Z-]*\)?)"
     rb"|(?P<repeat>(?:[*+?]|\{\d*,?\d*\})(?P<more>[+?]?))|(?P<end>\$)|(?P<other>.)"
 )
-"""Matches a part of an expression. Not compiled at import: that would delay each start of kdump by a millisecond."""
+"""Matches a part of an expression. Compiled on demand: at import it would delay each start by a millisecond."""
 _SAME_ESCAPES: Final = rb"\\(?:[dDwWbBAafnrtv]|x[0-9a-fA-F]{2}|[^a-zA-Z0-9])"
 _SPACES: Final = rb"\t-\r "
 """The bytes of ``\\s``. RE2's ``\\s`` lacks the vertical tab."""
@@ -407,13 +407,13 @@ _SIDES: Final[tuple[Literal["key", "value"], ...]] = ("key", "value")
 
 
 class DecodedSearch:
-    """Decodes keys and values, and returns their ``data`` as compact JSON. Undecodable ones are left out."""
+    """Decodes keys and values, and returns them as compact JSON. Undecodable keys and values are left out."""
 
     def __init__(self, decoder: PayloadDecoder, topic: str) -> None:
         self._decoder, self._topic = decoder, topic
 
     def keys(self, record: Record) -> frozenset[bytes]:
-        """Return the values of --key that select the record: its key as JSON, and for a string also without quotes."""
+        """Return the values of --key that select the record: its key as JSON. A string also counts without quotes."""
         side = self._side("key", record)
         if side is None:
             return frozenset()

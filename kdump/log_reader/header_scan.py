@@ -39,7 +39,7 @@ class ChunkSummary:
     """Counts of a chunk: the part of a segment from ``start`` to ``end`` (bytes) that one task reads.
 
     ``counts_known`` is False if a wrapper cannot be decompressed or the disk fails. Offsets are None without a batch.
-    Malformed records do not count as damage. Wrong checksums do if :func:`survey` verifies.
+    Malformed records are not counted as damage. Wrong checksums are, if :func:`survey` verifies checksums.
     """
 
     start: int
@@ -143,8 +143,8 @@ def survey(segment: Segment, split_bytes: int, *, checked: bool = False) -> Surv
 def attempt(segment: Segment, split_bytes: int, *, checked: bool = False) -> Survey:
     """Like :func:`survey`, but return one chunk with unknown counts if the disk fails.
 
-    The outcomes of transactions then come from the ``.txnindex`` alone. The task that reads the chunk raises the error.
-    For other errors this raises UnreadableError: a later read might succeed, and print records without outcomes.
+    The outcomes of transactions then come only from the ``.txnindex``. The task that reads the chunk raises the error.
+    Other errors raise UnreadableError here: if the task could read the segment later, its outcomes would be missing.
     """
     try:
         return survey(segment, split_bytes, checked=checked)
@@ -155,7 +155,7 @@ def attempt(segment: Segment, split_bytes: int, *, checked: bool = False) -> Sur
 def _plain(source: files.Source, chunks: list[ChunkSummary], follower: TransactionFollower, split_bytes: int) -> int:
     """Add the non-transactional batches of magic 2 at the start of a segment to ``chunks``: a fast path.
 
-    Return the position of the first other region. For large batches in a local file only the headers are read.
+    Return the position after these batches. For large batches in a local file only the headers are read.
     """
     is_local = isinstance(source, local.LocalFile)
     block_size = log.FIRST_BLOCK if is_local else log.BLOCK
@@ -236,10 +236,10 @@ def batches(source: files.Source, start: int, end: int) -> Iterator[RecordBatch]
 
 
 def regions(source: files.Source, start: int, end: int, *, strict: bool = True) -> Iterator[Region]:
-    """Yield batches that are found by their length fields. From an invalid header on, read all bytes.
+    """Yield batches that are found by their length fields. After an invalid header, read all bytes.
 
-    Of batches of magic 2, only the headers are in memory. With ``strict``, falling offsets and a last batch with a
-    wrong checksum are invalid too: a broker may still be writing the last batch.
+    Batches of magic 2 have only their headers in memory. With ``strict``, falling offsets count as invalid too, and so
+    does a wrong checksum of the last batch, which a broker may still be writing.
     """
     held: RecordBatch | None = None
     for region in _by_length(source, start, end):
@@ -261,7 +261,7 @@ def regions(source: files.Source, start: int, end: int, *, strict: bool = True) 
 
 
 def _by_length(source: files.Source, start: int, end: int) -> Iterator[Region]:
-    """Yield magic 2 batches that are found by their length fields. From another magic or length on, read all bytes."""
+    """Yield magic 2 batches by their length fields. After the first other magic or invalid length, read all bytes."""
     is_local = isinstance(source, local.LocalFile)
     position, loaded, size = start, 0, 0
     block = memoryview(b"")

@@ -41,12 +41,12 @@ class TailRange(NamedTuple):
 
 
 class TailRanges:
-    """The damaged ranges in a segment or part of a segment, and the ranges with its last records or batches."""
+    """Part of a segment: its damaged ranges (``lost``), and the byte ranges of its last selected records or batches."""
 
     def __init__(
         self, items: Iterable[SelectedBatch | DamagedRange], most: int, size: Callable[[SelectedBatch], int]
     ) -> None:
-        """Find the ranges of the last ``most`` records or batches, or a few more. ``size`` counts them in an item."""
+        """Find the ranges of the last ``most`` records or batches, or a few more. ``size`` counts those of an item."""
         self.lost: list[DamagedRange] = []
         self.held = 0
         self._most = most
@@ -112,9 +112,9 @@ def without_first(
     size: Callable[[SelectedBatch], int],
     last: Callable[[SelectedBatch, int], Iterator[SelectedBatch]],
 ) -> Iterator[SelectedBatch]:
-    """Yield the items without the first ``less`` records or batches.
+    """Yield the items without the first ``less`` records or batches. Leading empty items are dropped.
 
-    ``size`` counts the records or batches of an item, ``last`` yields its last ones. Leading empty items are dropped.
+    ``size`` returns the number of records or batches in an item. ``last(item, n)`` yields its last ``n`` of them.
     """
     for item in items:
         held = size(item)
@@ -130,7 +130,7 @@ FIRST: Final = 1 << 18
 MOST: Final = 1 << 24
 """Approximate size of the largest part in bytes."""
 AT_ONCE: Final = 1 << 12
-"""Bytes per read when only the lengths of small batches are needed."""
+"""Bytes per read while only the length fields of small batches are read."""
 
 
 def backwards(segment: Segment) -> Iterator[SegmentPart]:
@@ -153,7 +153,7 @@ def backwards(segment: Segment) -> Iterator[SegmentPart]:
 
 
 def _starts(segment: Segment, source: Source) -> Callable[[int], int]:
-    """Return a function: position -> start of the last known valid batch at or before it, or 0."""
+    """Return a function: position -> start of a valid batch at or before this position, or 0 if none is known."""
     seeker = Seeker(segment, source, lambda _: None)  # without a valid index the whole segment is read
     if seeker.offset_index:
         return seeker.by_position
@@ -169,7 +169,7 @@ def _starts(segment: Segment, source: Source) -> Callable[[int], int]:
 
 
 def _apart(source: Source) -> list[int]:
-    """Return positions of batches, FIRST bytes or more apart. Follow length fields up to the first invalid one."""
+    """Return positions of batches, FIRST bytes or more apart, by length fields up to the first invalid length."""
     starts = [0]
     position = at = size = 0
     block = b""

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class LiveReader:
-    """Reads new batches of a partition at each :meth:`poll`, after offset ``after``, without transaction outcomes."""
+    """Reads the new batches of a partition after the offset ``after``, without outcomes of transactions."""
 
     def __init__(self, reader: PartitionReader, partition: Partition, after: int | None = None) -> None:
         self._reader = reader
@@ -47,7 +47,7 @@ class LiveReader:
             except UnreadableError as error:
                 if not rolled:
                     raise
-                self._reader.report.note(f"{error}: continuing with {self._segments[1].name}")
+                self._reader.report.note(f"{error}: kdump continues with the next segment, {self._segments[1].name}")
             if not rolled:
                 return
             del self._segments[0]

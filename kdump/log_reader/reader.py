@@ -42,7 +42,7 @@ M = TypeVar("M", bound="SizedResult")
 
 
 class ReadStart(NamedTuple):
-    """The start of reading: a segment's file as rows name it, and the first byte of a batch or damaged range."""
+    """The start of reading: the shown path of a segment, and the position of a batch or damaged range in it."""
 
     file: str
     position: int
@@ -57,11 +57,11 @@ class PartitionReader:
     offer: Offer | None = None
     offer_all = False
     for_columns = False
-    """These three are explained at :class:`kdump.log_reader.batch_selection.BatchSelection`."""
+    """:class:`kdump.log_reader.batch_selection.BatchSelection` explains offer, offer_all and for_columns."""
     stats: ReadStats | None = None
     """Counts the regions that are read."""
     begin: ReadStart | None = None
-    """The position at which to start in the partition that has its file. Other partitions are read from byte 0."""
+    """The position at which to start, in the partition with this segment. Other partitions are read from byte 0."""
 
     def __init__(
         self,
@@ -76,8 +76,8 @@ class PartitionReader:
     ) -> None:
         """Create a reader.
 
-        With ``outcomes``, items have the outcome of their transaction. This may require an earlier pass over headers.
-        With ``include_damaged``, the readable records of batches with a wrong checksum are yielded too. ``decoder``
+        With ``outcomes``, items have the outcome of their transaction. To find it, the reader may first scan headers.
+        With ``include_damaged``, the reader also yields readable records of batches with a wrong checksum. ``decoder``
         decodes payloads for the column ``decoded``.
         """
         self.filter, self.take, self.outcomes = filter, take, outcomes
@@ -85,7 +85,7 @@ class PartitionReader:
         self.report, self.decoder = report, decoder
         self._followed: tuple[Partition, Outcomes] | None = None
         self._ahead: dict[int, Outcomes] = {}
-        """``id()`` of a partition -> its outcomes, from earlier scans (:meth:`follow_ahead`)."""
+        """``id(partition)`` -> the outcomes of its transactions, if :meth:`follow_ahead` was called."""
         self.checkpoints = CheckpointOffsets(report)
         in_runs = self.take not in (Take.RECORDS, Take.BATCHES)
         self._of_batches = self.take in (Take.BATCHES, Take.BATCH_RUNS)
@@ -102,9 +102,9 @@ class PartitionReader:
     def read_making(
         self, partition: Partition, make: Callable[[SelectedBatch, Run], M | None]
     ) -> Iterator[tuple[SelectedBatch | DamagedRange, M | None]]:
-        """Yield the items of :meth:`read`, each with the result of ``make`` or None.
+        """Yield the items of :meth:`read`, each with the result of ``make``, or None if ``make`` was not called.
 
-        Threads that read ahead call ``make`` with a run if the filter selects all its records.
+        Only threads that read ahead call ``make``, with an item and its run, if the filter selects all their records.
         """
         return self._read(partition, make)
 
@@ -141,7 +141,7 @@ class PartitionReader:
     def read_part(
         self, partition: Partition, segment: Segment, part: SegmentPart
     ) -> Iterator[SelectedBatch | DamagedRange]:
-        """Yield the selected batches of a part, then set results in ``part``. The filter has no offsets or times."""
+        """Yield the selected batches of a part (no filter by offset or time). Then set the results in ``part``."""
         selection, facts = self._begin(partition, reported=part.start > 0 or segment != partition.segments[0])
         yield from self._segment(segment, selection, facts._replace(name=segment.name), part)
 
@@ -247,7 +247,8 @@ class PartitionReader:
     def _begin(self, partition: Partition, *, reported: bool = False) -> tuple[BatchSelection, SegmentFacts]:
         """Return the selection of a partition's batches, and the facts about the partition for rows.
 
-        Report the records that a read_committed consumer does not receive yet, except if this was ``reported`` before.
+        If the filter is ``committed``, report the records that a read_committed consumer does not receive yet, unless
+        ``reported``.
         """
         knows = self.outcomes or self.filter.committed
         outcomes = (lambda: self.outcomes_of(partition)) if knows else None
@@ -282,7 +283,7 @@ class PartitionReader:
         return self._followed[1]
 
     def follow_ahead(self, partition: Partition, scans: Iterable[Scan]) -> None:
-        """Combine the scans of a partition's segments into the transactions' outcomes for :meth:`outcomes_of`."""
+        """Compute the outcomes of a partition's transactions from scans of its segments, for :meth:`outcomes_of`."""
         from kdump.transaction_replay.outcomes import follow
 
         self._ahead[id(partition)] = follow(partition, self.report, scans)
@@ -383,8 +384,8 @@ class PartitionReader:
             for item in selection.select(batch, file):
                 if isinstance(item, DamagedRange):  # the damaged range with this batch is already yielded
                     self.report.note(
-                        f"{file.name}: byte {batch.position}: the batch has a wrong crc, and is printed only in part "
-                        f"({item.damage.kind} at byte {item.damage.at})"
+                        f"{file.name}: byte {batch.position}: the batch has a wrong crc. Only its records before the "
+                        f"damage are printed ({item.damage.kind} at byte {item.damage.at})"
                     )
                 else:
                     yield item
@@ -395,7 +396,7 @@ class PartitionReader:
 def _making(
     make: Callable[[SelectedBatch, Run], M | None], selection: BatchSelection, file: SegmentFacts
 ) -> Callable[[Run], M | None]:
-    """Return a function: run -> result of ``make``; None if a record of the run is not selected."""
+    """Return a function that calls ``make`` for a run, or returns None if the filter does not select the whole run."""
 
     def made(run: Run) -> M | None:
         found = selection.in_one(run, file)

@@ -42,9 +42,9 @@ def stream(
 ) -> Generator[tuple[Region, M | None], None, None]:
     """Yield the regions of a range of bytes (none if ``span`` is None), each with the result of ``make`` or None.
 
-    With ``runs``, several batches may be one Run. ``packed`` is false if the caller needs only headers; else runs have
-    no compressed batches. If ``runs`` and ``packed`` are true, threads read a whole local file ahead
-    (:func:`kdump.segments.read_ahead.read_making`); with ``check`` they also check records. Raises UnreadableError.
+    With ``runs``, several batches may be one Run. ``packed``: the caller reads records, so a Run has no compressed
+    batches. With ``runs`` and ``packed``, threads read a whole local file ahead and call ``make`` with each Run
+    (:func:`kdump.segments.read_ahead.read_making`). With ``check`` they also check records. Raises UnreadableError.
     """
     if span is None:
         return
@@ -62,7 +62,7 @@ def stream(
 def part_of(
     segment: Segment, source: Source, part: SegmentPart, on_error: OnError, *, runs: bool, packed: bool
 ) -> Generator[tuple[Region, None], None, None]:
-    """Yield the regions of a part of a segment, each with None. Then set ``part.reached`` and ``part.skips_left``."""
+    """Like :func:`stream` for a part of a segment, without ``make``. Then set ``reached`` and ``skips_left`` in it."""
     first = segment.base_offset if part.start == 0 else None
     kinds = _kinds(source, runs=runs, packed=packed)
     reader = resync.ResyncReader(source, part.start, source.size, on_error, first, limit=None, runs=kinds)
@@ -72,7 +72,7 @@ def part_of(
 
 
 def batches_of(source: Source, start: int, end: int, *, runs: bool, packed: bool) -> Generator[Region, None, None]:
-    """Yield the batches from ``start`` to ``end`` (bytes), where an earlier read found only valid batches."""
+    """Like :func:`stream` from ``start`` to ``end`` (bytes), where an earlier read found only valid batches."""
     kinds = _kinds(source, runs=runs, packed=packed)
     if kinds is not None and packed and isinstance(source, local.LocalFile):
         revocable = read_ahead.RevocableSource(source)
@@ -91,7 +91,7 @@ def _kinds(source: Source, *, runs: bool, packed: bool) -> RunKinds | None:
 def _range(
     segment: Segment, source: Source, span: Range, on_error: OnError, kinds: RunKinds | None
 ) -> Iterator[Region]:
-    """Yield the regions of a range. At damage, or if the range ends inside a batch, continue to the end of the file."""
+    """Yield the regions of a range. After damage, or if the range ends inside a batch, read to the end of the file."""
     start = span.start
     first_offset = segment.base_offset if start == 0 else None
     for region in resync.read(source, start, span.end, on_error=on_error, first_offset=first_offset, runs=kinds):
@@ -120,7 +120,7 @@ def wrong_crc(source: Source, damage: Damage) -> Iterator[RecordBatch]:
 
 
 def _is_plausible(batch: RecordBatch, last: int) -> bool:
-    """Return whether ``batch`` may follow a batch with a wrong checksum, whose last offset is ``last``."""
+    """Return whether ``batch`` may come after a batch that has a wrong checksum and the last offset ``last``."""
     if not last < batch.last_offset or not 0 <= batch.magic <= record_layout.MAGIC_2:
         return False
     if not isinstance(batch, Batch):
@@ -130,7 +130,7 @@ def _is_plausible(batch: RecordBatch, last: int) -> bool:
 
 
 class ReadStats:
-    """Counts the segments (paths), bytes (with damage and padding), batches and records that a reader reads."""
+    """The paths of the read segments, and the numbers of bytes (with damage and padding), batches and records."""
 
     def __init__(self) -> None:
         self.segments: set[str] = set()

@@ -33,8 +33,8 @@ def payload_decoder(
 ) -> PayloadDecoder:
     """Return a decoder for the formats of ``decode`` (``auto``, ``avro``, ``protobuf`` or ``json``).
 
-    The schemas of ``topic`` in ``paths`` are read when the first payload that may have a schema is decoded. The batch
-    size limit and the remote storage are those of ``wanted``.
+    The decoder reads the schemas of ``topic`` in ``paths`` at the first payload that may have a schema. ``wanted`` has
+    the batch size limit and the remote storage. ``report`` and ``lost`` are those of :func:`read_store`.
     """
 
     def read() -> SchemaStore:
@@ -61,8 +61,8 @@ def read_store(
 ) -> SchemaStore:
     """Return the schemas of a registry's topic in ``paths``: log dirs, partition folders, segments or archives.
 
-    An offset that several replicas have is replayed once. ``report`` receives unreadable files, ``lost`` receives
-    damaged ranges. Without any record of the topic the store is empty.
+    If several replicas have an offset, it is replayed once. ``report`` receives the errors of unreadable files,
+    ``lost`` the damaged ranges. If no record of the topic is found, the store is empty.
     """
     from kdump.schemas.store import SchemaStore
 

@@ -1,7 +1,8 @@
-"""Chooses among a partition's replicas (:func:`choose`): each offset is read from the one with the newest leader epoch.
+"""Chooses the replica from which each offset of a partition is read (:func:`choose`).
 
-After an unclean election replicas may hold different records at one offset. The cluster continued with those of the
-later leader (KIP-101). With equal epochs the first replica is read. :func:`each_once` returns only the best replica.
+After an unclean election replicas may hold different records at one offset. The replica with the newest leader epoch
+is read, because the cluster kept its records (KIP-101). If the epochs are equal, the first replica is read.
+:func:`each_once` returns only the best replica.
 """
 
 from __future__ import annotations
@@ -82,8 +83,8 @@ def choose(partitions: Sequence[Partition], held: Sequence[list[EpochRange]]) ->
 def _logs_of(partitions: Sequence[Partition]) -> list[Hashable]:
     """Return a key for the log of each partition; replicas and copies have equal keys.
 
-    The key of a log with a topic name includes the topic id, because a topic that was created again has a new log. A
-    log without a valid ``partition.metadata`` gets the same key as the others if these all have one topic id.
+    The key of a log includes the topic id if folders of one partition have several, because a topic that was created
+    again has a new log.
     """
     keys: list[Hashable] = [(one.topic, one.partition, None) for one in partitions]
     named: defaultdict[Name, list[int]] = defaultdict(list)
@@ -119,7 +120,7 @@ def _copy_numbers(logs: Sequence[Partition]) -> list[int]:
 
 
 def _winners(runs: Iterable[tuple[int, EpochRange]]) -> Iterator[tuple[int, int, int]]:
-    """Yield (number of the replica to read, start, end) in offset order. ``runs``: (number of a replica, its range)."""
+    """Yield (number of the replica to read, start, end) in offset order. ``runs`` are pairs (number, range)."""
     ordered = sorted(runs, key=lambda pair: pair[1].start)
     edges = sorted({edge for _, run in ordered for edge in (run.start, run.end)})
     waiting: list[tuple[int, int, int]] = []  # the highest epoch first, then the first replica
@@ -140,7 +141,7 @@ UNKNOWN: Final = LogEnd(INT64_END, INT64_END)
 
 
 def each_once(partitions: Sequence[Partition], note: Callable[[str], None], option: str) -> list[Partition]:
-    """Return the best replica of each partition. ``note`` gets a sentence on the others, with a hint at ``option``."""
+    """Return the best replica of each partition. ``note`` gets a message on the others, which names ``option``."""
     hint = f" ({option} reads all)" if option else ""
     left_out = spares(partitions, lambda text: note(f"{text}{hint}"))
     gone = set(map(id, left_out))
@@ -150,7 +151,7 @@ def each_once(partitions: Sequence[Partition], note: Callable[[str], None], opti
 def spares(partitions: Sequence[Partition], note: Callable[[str], None], what: str = "") -> list[Partition]:
     """Return all replicas and copies of logs except the best of each log.
 
-    ``note`` is called with a sentence on the replicas, and one on the copies; ``what`` is inserted after "left out".
+    ``note`` gets a message on the replicas, and a message on the copies. ``what`` is inserted after "left out".
     """
     left_out = _spare_replicas(partitions)
     if left_out:
@@ -170,8 +171,8 @@ def _spare_replicas(partitions: Iterable[Partition]) -> list[Partition]:
     """Return all replicas except the best replica of each partition.
 
     The best replica has the newest leader epoch, then the highest log end offset, then the lowest first offset, then
-    the first place in the list. Folders are replicas of one partition if their topic ids do not differ, and they have
-    common offsets or one is empty. Leftover folders (deleted, stray, future) do not count.
+    the first place in the list. Folders with the name of one partition are replicas if their topic ids do not differ,
+    and if they have common offsets or one is empty. Leftover folders (deleted, stray, future) do not count.
     """
     same: defaultdict[tuple[str, int], list[Partition]] = defaultdict(list)
     for one in partitions:
@@ -181,10 +182,10 @@ def _spare_replicas(partitions: Iterable[Partition]) -> list[Partition]:
 
 
 def _spare_copies(partitions: Iterable[Partition]) -> list[Partition]:
-    """Return all copies except the best of each log, which is chosen as in :func:`_spare_replicas`.
+    """Return all copies of logs except the best copy of each log (see :func:`_spare_replicas`).
 
-    Copies are searched among the logs without a topic, and among several logs of one folder. Logs are copies if they
-    have offsets in common, and :class:`kdump.log_reader.unnamed_logs.LogCopies` finds a common batch.
+    Only logs without a topic, and several logs in one folder, can be copies. They are copies if they have offsets in
+    common, and :class:`kdump.log_reader.unnamed_logs.LogCopies` finds a common batch.
     """
     pools: defaultdict[Hashable, list[Partition]] = defaultdict(list)
     for one in partitions:
@@ -206,10 +207,10 @@ def _shown(partition: Partition) -> str:
 def each_once_in_turn(
     partitions: Iterable[Partition], paths: Iterable[str], note: Callable[[str], None], option: str
 ) -> Iterator[Partition]:
-    """Yield the partitions that :func:`each_once` returns, if possible before all are found.
+    """Yield the partitions that :func:`each_once` returns, if possible before the finder has found all.
 
-    ``partitions`` are the result of a finder for ``paths``. The names of all folders are listed first. Partitions are
-    yielded at once, up to the first one whose name another folder also has. The rest are collected first.
+    ``partitions`` are the result of a finder for ``paths``. This function first lists the names of all folders. It
+    yields partitions at once, up to the first partition whose name two folders have. Then it waits for the rest.
     """
     names = _names_below(paths)
     left = iter(partitions)
@@ -221,7 +222,7 @@ def each_once_in_turn(
 
 
 def _names_below(paths: Iterable[str]) -> Counter[Name]:
-    """Return name of a partition -> number of folders with this name, at any depth below ``paths``.
+    """Return the number of folders below ``paths``, at any depth, with the name of each partition.
 
     The result is empty if a path is not a local folder, or if there are symbolic links. Unreadable folders are skipped.
     The link count of a folder shows whether it has subfolders. Most partition folders have none, and are not searched.
@@ -278,7 +279,7 @@ def _others(found: list[Partition], are_copies: _AreCopies) -> Iterator[Partitio
 
 
 def _are_replicas(one: Partition, one_end: LogEnd, other: Partition, other_end: LogEnd) -> bool:
-    """Return whether two folders are replicas: topic ids do not differ, and ``one`` is empty or shares offsets."""
+    """Return whether two folders are replicas: equal or unknown topic ids, and common offsets or an empty ``one``."""
     if (one.files, one.folder) == (other.files, other.folder):  # several files of a folder may be copies
         return False
     ids = {_local_id(one), _local_id(other)} - {None}
@@ -290,7 +291,7 @@ def _overlap(one: Partition, one_end: LogEnd, other: Partition, other_end: LogEn
 
 
 def _raise_of_store(error: UnreadableError) -> None:
-    """Raise an error of a store. Ignore others: a folder with an unreadable file has no topic id."""
+    """Raise an error of a store. Ignore other errors, because an unreadable file means only: no topic id is known."""
     if isinstance(error, StoreError):
         raise error
 

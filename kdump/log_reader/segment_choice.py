@@ -33,8 +33,8 @@ def segments(
 ) -> Iterator[Segment]:
     """Yield the segments that may hold the offsets and times of a filter.
 
-    ``skipped`` is called with the size (bytes) of each skipped segment. ``note`` is called with a sentence if segments
-    after ``until`` were skipped, because some of their records may have older timestamps.
+    ``skipped`` is called with the size (bytes) of each skipped segment. If segments after ``until`` are skipped,
+    ``note`` is called with a message that they may have records with older timestamps.
     """
     first, last = wanted.first_offset, wanted.last_offset
     following = [*partition.segments[1:], None]
@@ -68,7 +68,7 @@ def byte_range(segment: Segment, source: Source, wanted: Filter, wrong_index: Ca
 
 
 def _ends_below(segment: Segment, after: Segment, offset: int) -> bool:
-    """Return whether all records of a segment are below ``offset``: the next segment, ``after``, starts there or below.
+    """Return whether all records are below ``offset``, because the next segment (``after``) begins at or below it.
 
     The names must agree with the first offsets in the files, because a file may have been renamed.
     """
@@ -104,7 +104,7 @@ class CheckpointOffsets:
         self._states = LogDirStates(report, readers)
 
     def facts(self, partition: Partition) -> SegmentFacts:
-        """Return the facts of a partition for rows, without the name of a segment."""
+        """Return the facts of a partition that rows need. The caller sets the segment's name."""
         key = partition.topic, partition.partition
         if None in key:
             return SegmentFacts("", *key, None, None)
@@ -139,8 +139,7 @@ def within(
 ) -> Iterator[Segment]:
     """Yield the segments among ``chosen`` that may hold records within the times of a filter.
 
-    ``skipped`` is called with the size in bytes of each other segment. ``note`` is called with a sentence if segments
-    after ``until`` are skipped.
+    ``skipped`` and ``note`` are those of :func:`segments`.
     """
     spans = dict(_spans(partition))
     since = wanted.since
@@ -152,8 +151,8 @@ def within(
     if later and _is_in_order([(one.path in later, spans[one.path]) for one in partition.segments]):
         kept = kept[: len(kept) - after]
         note(
-            f"{partition.name}: {many(after, 'segment')} after --until {'was' if after == 1 else 'were'} not read. "
-            f"They may have older records: {OPTION} reads them too"
+            f"{partition.name}: {many(after, 'segment')} after --until {'was' if after == 1 else 'were'} skipped. "
+            f"Later segments may have records with older timestamps: {OPTION} reads them too"
         )
     paths = {one.path for one in kept}
     for one in chosen:
@@ -175,8 +174,8 @@ def _after(spans: Sequence[TimeSpan], until: int) -> int:
 def _is_in_order(spans: Sequence[tuple[bool, TimeSpan]]) -> bool:
     """Return whether each segment begins at or after the largest timestamp of the previous segment.
 
-    ``spans`` has a pair for each segment: whether it may be skipped, and its times. The result is False if the times of
-    a segment that may be skipped are unknown, or those of the segment before it.
+    ``spans`` has a pair for each segment: whether it may be skipped, and its times. The result is also False if a
+    segment may be skipped and its times, or the times of the previous segment, are unknown.
     """
     for (_, before), (is_later, span) in pairwise(spans):
         if before.largest is None or span.first is None:
@@ -188,7 +187,7 @@ def _is_in_order(spans: Sequence[tuple[bool, TimeSpan]]) -> bool:
 
 
 def _spans(partition: Partition) -> Iterator[tuple[str, TimeSpan]]:
-    """Yield the path and the times of each segment. The largest time of the last segment, which may grow, is None."""
+    """Yield the path and the times of each segment. The last segment may grow: its largest time is None."""
     following = [*partition.segments[1:], None]
     for segment, after in zip(partition.segments, following, strict=True):
         head = _head(segment, after)
@@ -197,7 +196,10 @@ def _spans(partition: Partition) -> Iterator[tuple[str, TimeSpan]]:
 
 
 def _head(segment: Segment, after: Segment | None) -> _Head | None:
-    """Return offset and times of the first batch; None unless it has magic 2, its own offset and no delete horizon."""
+    """Return the offset and times of the first batch.
+
+    None if its magic is not 2, if it has a delete horizon, or if its offset does not fit the name of the file.
+    """
     try:
         with segment.open() as source:
             data = source.read(0, BATCH_HEADER.size)

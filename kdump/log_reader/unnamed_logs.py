@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from kdump.records.record_batch import RecordBatch
 
 BY_PATH: Final = Name(None, None)
-"""Requests a name from the log itself: Kafka's own topic to which its records belong, else the path of its folder."""
+"""A request to name a log after its records, if they are of one of Kafka's own topics, or else after its path."""
 COPY: Final = Name("log", 0)
 """The name for logs of several brokers that are replicas of one partition of an unknown topic."""
 _SAMPLED: Final = 20
@@ -41,15 +41,15 @@ def with_names(
     every: bool = False,
     only_known: bool = False,
 ) -> Iterator[Partition]:
-    """Yield the partitions. A log whose folder name has no topic gets ``name`` if the user named the log in the paths.
+    """Yield the partitions. A log whose folder name has no topic gets ``name`` if the user gave its path.
 
     - If ``name`` is BY_PATH, copies of a log (:class:`LogCopies`) get one name, and different logs different names.
-    - Logs without a topic that the user did not name are skipped; with ``every`` they are yielded unchanged.
-    - Folders without a segment are yielded unchanged. Named files that belong to no segment are skipped.
+    - Logs without a topic whose path the user did not give are skipped; with ``every`` they are yielded unchanged.
+    - Folders without a segment are yielded unchanged. Given files that belong to no segment are skipped.
     - With ``only_known``, folders without a segment and logs of topics that are not Kafka's own are skipped.
 
-    ``note`` is called for each renamed log, and for each log skipped for another reason than ``only_known``. It is also
-    called for each named file without records, and for each folder if only some of its segments are named.
+    ``note`` is called for each renamed log, and for each skipped log or file unless ``only_known`` skips it. It is also
+    called for each folder if the user gave only some of its segments.
     """
     of_topics: defaultdict[str, LogCopies] = defaultdict(LogCopies)
     by_path = _PathNames()
@@ -71,7 +71,7 @@ def with_names(
         if only_known and known is None:
             continue
         if not one.is_named:
-            note(f"{one.name} is left out: its folder is not named TOPIC-PARTITION")
+            note(f"{one.name} is left out: its folder is not named TOPIC-PARTITION. Give its path to read it")
             continue
         given, copy = name, False
         if known is not None:
@@ -90,14 +90,14 @@ def with_names(
 
 
 class LogCopies:
-    """Gives numbers to logs. Copies, which share one of the first data batches, get the same number."""
+    """Gives numbers to logs. Logs are copies, and get the same number, if one of their first data batches is equal."""
 
     def __init__(self) -> None:
         self._first: Partition | None = None
         self._seen: list[set[tuple[int, int]]] = []
 
     def number(self, partition: Partition) -> int:
-        """Return the number of a log. The first log is read only if there is a second one."""
+        """Return the number of a log: equal for copies. If there is only one log, it is not read."""
         if self._first is None:
             self._first = partition
             return 0

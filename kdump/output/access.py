@@ -20,10 +20,10 @@ _ACL: Final = "system.posix_acl_access"
 
 
 class Access(NamedTuple):
-    """The widest modes of an output's files and folders, before the umask is applied.
+    """The widest modes of an output's files and folders. The umask can only remove permissions.
 
-    The group bits are for ``group`` (a gid; None: any group). If the user cannot give the output this group, its group
-    gets only the permissions of others.
+    The group bits are for ``group`` (a gid; None: any group). If the user cannot give the output this group, the
+    group of the output gets only the permissions of others.
     """
 
     file: int = 0o666
@@ -31,9 +31,9 @@ class Access(NamedTuple):
     group: int | None = None
 
     def settle(self, descriptor: int, *, is_folder: bool) -> None:
-        """Set the group and the permissions of an open file or folder that this run has created.
+        """Set the group and the permissions of an open file or folder. The owner can always read it.
 
-        The owner can always read the file and use the folder. Nothing happens on a file system without modes.
+        A file system without modes ignores this.
         """
         mode = ((self.folder | 0o700) if is_folder else (self.file | 0o400)) & ~_umask()
         if self.group is not None and os.fstat(descriptor).st_gid != self.group:
@@ -45,7 +45,7 @@ class Access(NamedTuple):
             os.fchmod(descriptor, mode)
 
     def without(self, other: Access) -> Access:
-        """Return the permissions that both allow. If the groups differ, a group gets the permissions of others."""
+        """Return the permissions that both allow. If they name different groups, no group gets more than others."""
         if self.group == other.group:
             return Access(self.file & other.file, self.folder & other.folder, self.group)
         if self.group is None or other.group is None:
@@ -61,7 +61,7 @@ ANY: Final = Access()
 def of_sources(partitions: Iterable[Partition]) -> Access:
     """Return the file permissions that all segments allow, and the folder permissions that all local folders allow.
 
-    Members of an archive have the permissions of the archive file. Objects in a store have none, and do not count.
+    Members of an archive have the permissions of the archive file. Objects in a store have no permissions: ANY.
     """
     access = ANY
     for part in partitions:

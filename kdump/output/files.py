@@ -1,18 +1,17 @@
 """Writes every file and folder that kdump creates on this machine.
 
-- An output is written as a part: under a random name beside its target (:mod:`kdump.output.parts`). It is flushed to
-  the disk, and renamed in one step that replaces nothing. An existing empty folder is a valid target.
-- Before the first byte, kdump checks that the output can be written. A run that fails, or that Ctrl-C, SIGTERM or
-  SIGHUP ends, deletes its own files and no others. After SIGKILL or a power failure a part remains; the next run
-  reports it.
+- kdump writes an output as a part: a file or folder with a random name beside the target (:mod:`kdump.output.parts`).
+  It flushes the part to the disk, and renames it in one step that fails if the target exists. The target may be an
+  empty folder.
+- Before the first byte, kdump checks that the output can be written. After an error, Ctrl-C, SIGTERM or SIGHUP it
+  deletes its own files and no others. After SIGKILL or a power failure a part remains; the next run reports it.
 - Outputs with log bytes, and their parts, never have wider permissions than the source (:mod:`kdump.output.access`).
 - Errors name the path that the user gave.
 
 docs/outputs.md lists for each command the files that remain after a kill at each step.
 
 Bytes of local files are copied by ``copy_file_range``. This call clones data on Btrfs and XFS, and copies data inside
-the operating system elsewhere. If it fails, this process reads and writes the bytes, so that an error of the disk names
-the file.
+the operating system elsewhere. If it fails, this process reads and writes the bytes: its error names the file.
 """
 
 from __future__ import annotations
@@ -66,9 +65,9 @@ class NewFiles:
         self._work.at = self._folder
 
     def publish(self, *, replaces: bool) -> list[Path]:
-        """Move the files to their names, and return the paths. If that fails, delete the moved files.
+        """Move the files to their names, and return the paths. If a move fails, delete the moved files.
 
-        With ``replaces`` existing files are replaced, and an error leaves the moved files in place. Raises TakenError,
+        With ``replaces``, replace existing files, and do not delete moved files after an error. Raises TakenError,
         OSError.
         """
         placed: dict[Path, tuple[int, int]] = {}
@@ -98,9 +97,9 @@ def new_files(
 ) -> Iterator[NewFiles]:
     """Yield a :class:`NewFiles` of ``folder``, which is created if it is missing. The files appear when the block ends.
 
-    If the block fails, no file appears. ``written`` receives the path of each file. ``force`` replaces existing files.
-    Raises TakenError if a file exists at the end of the block and ``force`` is false, UsageError if ``folder`` is a
-    file, UnreadableError if writing fails. ``note`` is called about leftover parts of killed runs.
+    If the block fails, no file appears. ``written`` receives the path of each file. Without ``force``, raises
+    TakenError if one of the files exists already at the end of the block. Raises UsageError if ``folder`` is a file,
+    UnreadableError if writing fails. ``note`` receives a message for each leftover part of a killed run.
     """
     target = Path(folder)
     with parts.work_in(target, target, access, note) as work:
@@ -138,7 +137,7 @@ def write(
 
 
 def _take_back(placed: Mapping[Path, tuple[int, int]]) -> None:
-    """Delete files that this run has placed, unless other files have replaced them."""
+    """Delete published files. ``placed``: path -> identity; a file with another identity is kept."""
     for path, own in placed.items():
         with suppress(OSError):
             if identity(path.lstat()) == own:
@@ -152,7 +151,7 @@ def new_file(
     """Return a file to write. It becomes ``target`` when the block ends, and is deleted if the block fails.
 
     ``force`` replaces an existing file. Without it, raises TakenError if ``target`` exists at the start or at the end
-    of the block. Raises UnreadableError if writing fails. ``note`` is called about leftover parts of killed runs.
+    of the block. Raises UnreadableError if writing fails. ``note`` receives a message for each leftover part.
     """
     path = Path(target)
     if not force:
@@ -180,9 +179,8 @@ def new_folder(
     ``resumes`` receives the path of a dead run's folder, and returns whether this run continues in that folder. If
     ``resumes`` is given, the folder is kept when the block fails.
 
-    If ``target`` is an empty folder, the entries of the returned folder are moved into it. The entry ``last`` is moved
-    last, so that it shows that all entries are there. An empty ``lost+found`` is ignored. Raises the errors of
-    :func:`new_file`.
+    If ``target`` is an empty folder (``lost+found`` in it is ignored if empty), it gets the entries of the returned
+    folder. The entry ``last`` is moved last: if it is there, all are. Raises the errors of :func:`new_file`.
     """
     path = Path(target)
     folder_must_be_free(path)
@@ -233,10 +231,9 @@ def scratch_folder(place: str | None) -> Iterator[Path]:
 
 
 def take_place(part: Path, target: Path, *, is_durable: bool = True) -> None:
-    """Rename a file or folder durably, in one step that replaces nothing.
+    """Rename a file or folder in one step that replaces nothing, for callers that write the output, such as Spark.
 
-    This is for callers that write the output themselves, such as Spark. Unless ``is_durable``, the caller flushes the
-    folder. Raises FileExistsError if the target exists, and OSError.
+    If ``is_durable`` is false, the caller flushes the folder. Raises FileExistsError if the target exists, and OSError.
     """
     with signals.held():
         parts.put(part, target)
@@ -305,8 +302,7 @@ def drop(path: Path) -> None:
 def begin_flush(file: BinaryIO) -> None:
     """Start writing a file to the disk, and drop its written pages from the page cache.
 
-    The later flush takes less time. The next writes reuse the dropped pages. New pages would evict pages of other
-    files, and in a virtual machine each costs a request to the host.
+    The later flush takes less time. The next writes reuse the dropped pages, and do not evict pages of other files.
     """
     if hasattr(os, "posix_fadvise"):
         with suppress(OSError):  # this is only advice; the flush of the file raises errors of the disk
@@ -319,13 +315,13 @@ def resolved(path: str | os.PathLike[str]) -> Path:
 
 
 def must_be_named(out: str) -> None:
-    """Raise UsageError for a URI (it would become a folder ``s3:``), for ``-``, and for "" (the current folder)."""
+    """Raise UsageError if an output is named "" or ``-``, or by a URI, which would create a folder ``s3:``."""
     if not out:
         raise UsageError("the name of the output is empty: name a file or folder")
     if out == "-":
         raise UsageError("'-' is not the name of an output: name a file or folder")
     if "://" in out or is_remote(out) or out.startswith("file:/"):
-        raise UsageError(f"{without_secret(out)} is a URI, which kdump only reads: name a path of this machine")
+        raise UsageError(f"{without_secret(out)} is a URI. kdump writes only to this machine: name a local path")
 
 
 def outside(paths: Iterable[str], out: str, partitions: Iterable[Partition] = ()) -> None:
@@ -363,7 +359,7 @@ def outside(paths: Iterable[str], out: str, partitions: Iterable[Partition] = ()
 
 
 def _within(around: Mapping[tuple[int, int], Path], read: Path) -> Path | None:
-    """Return the folder among ``around`` (an output and its parents) that is ``read``; None if none of them is."""
+    """Return the output, or its parent, that is the same folder as ``read``. ``around``: identity -> these paths."""
     try:
         return around.get(identity(read.stat()))
     except OSError:  # a broken link
@@ -378,11 +374,11 @@ def _be_outside(target: Path, read: Path | None, out: str, path: str) -> None:
 
 
 def writable_file(out: str, *, overwrite: bool | None = None, option: str = "--overwrite") -> None:
-    """Raise an error if a file cannot be written at ``out``, before the work for it begins.
+    """Raise an error if a file cannot be written at ``out``.
 
-    ``overwrite`` is the option of the command, or None if the command has no such option; ``option`` is its name in
-    messages. Raises UsageError if ``out`` is not the name of a file or must not be replaced, UnreadableError (which
-    names ``out``) if its folder cannot be written.
+    ``overwrite``: whether an existing file may be replaced by the option ``option``; None: the command has no such
+    option. Raises UsageError if ``out`` is not the name of a file or must not be replaced, UnreadableError if its
+    folder cannot be written.
     """
     if out in {"", "-"}:
         raise UsageError(f"{out!r} is not the name of a file")
@@ -393,11 +389,13 @@ def writable_file(out: str, *, overwrite: bool | None = None, option: str = "--o
         must_be_free(path)
     elif os.path.lexists(path):
         if path.exists() and not path.is_file():
-            raise UsageError(f"{out} is not a file: it is not replaced")
+            raise UsageError(f"{out} is not a regular file, and cannot be replaced: name another file")
         if not overwrite:
             raise TakenError(f"{out} exists already: {option} replaces it")
         if _is_mounted(path) or _is_anothers(path):
-            raise UsageError(f"{out} cannot be replaced (it is a mount, or another user's): name another file")
+            raise UsageError(
+                f"{out} is a mount point or belongs to another user, and cannot be replaced: name another file"
+            )
     folder = next(above for above in resolved(path).parents if above.exists())
     if not os.access(folder, os.W_OK | os.X_OK):
         reason = f"this user may not write in {folder}, or its file system is read-only"
@@ -431,7 +429,7 @@ def folder_must_be_free(path: Path) -> None:
 
 
 def _must_be_empty(folder: Path) -> None:
-    """Raise TakenError for a folder that is not empty, UsageError for a lost+found that cannot be written."""
+    """Raise TakenError if a folder is not empty. Its lost+found may be empty; if unwritable, raise UsageError."""
     names = [name for name in _names(folder) if not parts.NAME.fullmatch(name)]
     lost = folder / LOST_AND_FOUND
     if names == [LOST_AND_FOUND] and lost.is_dir() and not lost.is_symlink():
@@ -439,9 +437,7 @@ def _must_be_empty(folder: Path) -> None:
             raise UsageError(f"{lost} cannot be written: name a folder in {folder}, such as {folder / 'kdump'}")
         names = [f"{LOST_AND_FOUND}/{name}" for name in _names(lost)]
     if names:
-        raise TakenError(
-            f"{folder} exists already, and holds {names[0]}: name a folder that is empty or does not exist"
-        )
+        raise TakenError(f"{folder} is not empty ({names[0]}): name a folder that is empty or does not exist")
 
 
 def _names(folder: Path) -> list[str]:
@@ -530,7 +526,7 @@ def _by_system(source: LocalFile, position: int, size: int, target: BinaryIO) ->
 def _by_hand(source: LocalFile, position: int, size: int, target: BinaryIO) -> int:
     data = source.read(position, size)
     if not data:
-        raise UnreadableError(source.name, f"it ends at byte {position}, but was longer when kdump read it first")
+        raise UnreadableError(source.name, f"the file ends at byte {position}: it became shorter while kdump read it")
     target.write(data)
     target.flush()
     return len(data)

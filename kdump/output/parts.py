@@ -27,7 +27,7 @@ _NO_REPLACE: Final = 1
 _CURRENT_FOLDER: Final = -100
 """AT_FDCWD of Linux."""
 _LACKS: Final = {errno.EINVAL, errno.ENOSYS, errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK}
-"""The errors of a system call that the system or the file system does not support."""
+"""The errors of a system call that the operating system or the file system does not support."""
 _NO_FLUSH: Final = {errno.EINVAL, errno.EBADF, errno.ENOTSUP, errno.EOPNOTSUPP}
 """The errors of a file system that cannot flush folders."""
 _TRIES: Final = 100
@@ -49,7 +49,7 @@ _HINT: Final = "name another place"
 def unwritable(target: object, error: OSError, *, within: str = "") -> UnreadableError:
     """Return the error for an output that cannot be written, with a hint on what to do.
 
-    ``target`` is the output that the user named; ``within`` is another path in which the system reported the error.
+    ``target`` is the output that the user named. ``within`` is the path that caused the error, if it is another.
     """
     reason = f"{within}: " if within else ""
     hint = _HINT if error.errno is None else _HINTS.get(error.errno, _HINT)
@@ -106,7 +106,7 @@ class FolderPart(AnyPart):
 
     @classmethod
     def left_over(cls, path: Path, access: Access) -> FolderPart:
-        """Take over the unfinished folder of a dead run. Raises OSError."""
+        """Open the unfinished folder of a dead run, to continue it. Raises OSError."""
         part = cls.__new__(cls)
         part._open(path, access)
         return part
@@ -138,7 +138,7 @@ class OutputWork:
         note: Callable[[str], None],
         resumes: Callable[[Path], bool] | None = None,
     ) -> None:
-        """``resumes`` returns whether this run continues a dead run's part. If given, a failure keeps the parts."""
+        """``resumes`` returns whether this run continues a dead run's part. With it, parts are kept after a failure."""
         self._place, self._target, self._access, self._note = place, target, access, note
         self._resumes = resumes
         self._parts: list[AnyPart] = []
@@ -228,7 +228,7 @@ class OutputWork:
                 made.rmdir()
 
     def error(self, reason: OSError) -> UnreadableError:
-        """Return a write error that names the output, or the path in it, instead of a part."""
+        """Return the error for the user: it names the output (or a path in it) instead of the part."""
         if reason.filename is None:
             return unwritable(self.at, reason)
         path = Path(os.fsdecode(reason.filename))
@@ -281,8 +281,8 @@ def publish(part: Path, target: Path, *, replaces: bool) -> None:
 def put(part: Path, target: Path) -> None:
     """Rename a file or folder within its file system, in one step that replaces nothing.
 
-    Uses RENAME_NOREPLACE, else a hard link. If the file system has neither, an empty file or folder is created first
-    and then replaced. A kill between these two steps leaves the empty one. Raises FileExistsError, and OSError.
+    Uses RENAME_NOREPLACE, else a hard link. If the file system has neither, create an empty file or folder and then
+    replace it; a kill in between leaves it empty. Raises FileExistsError, and OSError.
     """
     rename = _rename_without_replacing()
     if rename is not None:
@@ -404,7 +404,7 @@ def _random_name() -> str:
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """Prevent other runs from creating or searching parts in a folder, because a new part is not locked at first."""
+    """Let no other run create or search parts in a folder meanwhile: a new part is not locked at first."""
     with _opened(folder) as descriptor:
         for _ in range(_TRIES):
             if descriptor is None:
@@ -429,7 +429,7 @@ def _lock(descriptor: int) -> None:
 
 
 def _left_over(folder: Path) -> Iterator[tuple[Path, bool]]:
-    """Yield each part in ``folder`` that a run seems to have left, and whether that run has certainly ended."""
+    """Yield each unlocked part in ``folder``, and whether its run has certainly ended (False: there are no locks)."""
     try:
         names = sorted(path.name for path in folder.iterdir() if NAME.fullmatch(path.name))
     except OSError:  # the user may have only the permission to write

@@ -36,12 +36,12 @@ class OutputError(KdumpError):
 
 
 class _Raw(io.RawIOBase):
-    """Writes to file descriptor 1. ``escape`` replaces bytes that control a terminal; ``paint`` colours each line."""
+    """Writes to file descriptor 1. ``escape``: escape control characters. ``paint`` returns a line with colours."""
 
     def __init__(self, *, escape: bool, paint: Callable[[bytes], bytes] | None) -> None:
         self._paint = paint
         self._decoder = codecs.getincrementaldecoder("utf-8")("backslashreplace") if escape else None
-        """Keeps the first bytes of a character until the next write has the rest. Escapes bytes that are not UTF-8."""
+        """Escapes bytes that are not UTF-8. It keeps an incomplete character until the next write completes it."""
         self._line = b""
         self._interrupted = False
 
@@ -94,7 +94,7 @@ class _Raw(io.RawIOBase):
 
 
 def open_output(*, escape: bool = True, paint: Callable[[bytes], bytes] | None = None) -> BinaryIO:
-    """Return standard output, buffered, for a ``with`` statement. File descriptor 1 stays open after it.
+    """Return buffered standard output as a context manager. It does not close file descriptor 1.
 
     With ``escape`` control characters (except tab and newline), and bytes that are not UTF-8, are escaped on a terminal
     (``\\x1b``); a pipe or a file gets all bytes unchanged. ``paint`` colours a line without its newline. Writing raises
@@ -151,8 +151,8 @@ def _widen_pipe() -> None:
 def open_standard_streams() -> None:
     """Open closed descriptors 0 to 2 again, so that no other file gets their numbers.
 
-    A reopened standard input cannot be read, a reopened standard output cannot be written; standard error is discarded.
-    Standard output escapes characters that the locale cannot encode, like Python's standard error.
+    Reading a reopened standard input fails, and so does writing a reopened standard output. Standard error is
+    discarded. Standard output escapes characters that the locale cannot encode, like Python's standard error.
     """
     for descriptor, mode in enumerate((os.O_WRONLY, os.O_RDONLY, os.O_WRONLY)):
         try:
@@ -167,7 +167,7 @@ def open_standard_streams() -> None:
 
 
 def give_up() -> None:
-    """Discard buffered output, so that Python does not write it again when it ends."""
+    """Discard standard output from now on, also bytes in buffers: Python would write them when it exits."""
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, 1)
     os.close(null)
@@ -210,7 +210,7 @@ def _started_pager() -> subprocess.Popen[bytes] | None:
 
 
 def _wait(process: subprocess.Popen[bytes]) -> None:
-    """Wait until the user leaves the pager, which Ctrl-C does not end."""
+    """Wait until the user leaves the pager. Ctrl-C does not end a pager, so it does not end this wait."""
     while True:
         try:
             process.wait()

@@ -1,9 +1,9 @@
 """The outcomes of the transactions of a partition, and the offset up to which a read_committed consumer may read.
 
 Each segment is read once, by any process (:func:`scan`), and :func:`combined` joins the results. The markers in the log
-decide. An entry of ``.txnindex`` counts only if bytes are damaged: it ends a transaction whose marker is in a damaged
-range, or adds the first offset of a transaction that begins there. If another batch is at the marker's offset, the
-entry is wrong. A transaction without an entry that may end in a damaged range has an unknown outcome.
+decide. Entries of ``.txnindex`` are used only for damaged ranges, which may hide the marker or the start of a
+transaction. An entry is wrong if the log has another batch at the marker's offset. If a transaction may end in a
+damaged range and has no entry, its outcome is unknown.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class DamagedGap(NamedTuple):
 
 
 class Doubt(NamedTuple):
-    """A range of offsets (ends included) with unknown outcomes, of one producer or (None) of all producers."""
+    """A range of offsets (ends included) with unknown outcomes of one producer (None: of all producers)."""
 
     producer_id: int | None
     first_offset: int
@@ -57,7 +57,7 @@ class Doubt(NamedTuple):
 class Outcomes:
     """The outcomes of a partition's transactions: aborted, open, or unknown (``doubts``). All others were committed.
 
-    ``whole`` is true if all segments to the end of the log were read. If not, open transactions may have ended later.
+    ``whole`` is true if the last segment was read too. If not, a transaction in ``open`` may end in an unread segment.
     """
 
     aborted: tuple[AbortedTxn | EndedTransaction, ...] = ()
@@ -116,8 +116,8 @@ class Outcomes:
         ]
         more = f" and at {len(spans) - 3} other places" if len(spans) > 3 else ""
         return (
-            f"transactions at offsets {', '.join(spans[:3])}{more} may have ended in bytes that are not read; "
-            "read_committed leaves out their records at these offsets"
+            f"damage or unread segments hide whether transactions at offsets {', '.join(spans[:3])}{more} were "
+            "committed; read_committed leaves out their records at these offsets"
         )
 
     @property
@@ -127,7 +127,7 @@ class Outcomes:
 
     @cached_property
     def _doubts(self) -> dict[int | None, list[tuple[int, int]]]:
-        """Producer id -> disjoint rising ranges (both ends included) of offsets with unknown outcome."""
+        """Producer id -> the ranges of offsets with unknown outcomes, merged and sorted; both ends are included."""
         spans: dict[int | None, list[tuple[int, int]]] = {}
         for one in sorted(self.doubts, key=lambda one: one.first_offset):
             known = spans.setdefault(one.producer_id, [])
@@ -154,9 +154,9 @@ def _holds(spans: Sequence[tuple[int, int]], offset: int) -> bool:
 class SegmentOutcomes(NamedTuple):
     """The result of one segment: the ends of transactions in it, and the transactions that are open at its end.
 
-    ``ended`` has all aborts, and each producer's commit if it is the producer's first end: a later commit affects no
-    other segment. ``wrong`` has a sentence for each wrong entry of ``.txnindex``. ``end`` is a damaged range after the
-    last batch. It is ignored in the last segment, because a broker may be writing there.
+    ``ended`` has all aborts, and a commit if it is the first marker of its producer: other commits do not affect later
+    segments. ``wrong`` has a message for each wrong entry of ``.txnindex``. ``end`` is a damaged range after the last
+    batch. It is ignored in the log's last segment, to which a broker may be writing.
     """
 
     ended: tuple[AbortedTxn | EndedTransaction | DamagedGap | Doubt, ...] = ()
@@ -214,8 +214,8 @@ class TransactionFollower:
         while self._entries and self._entries[-1].last_offset <= batch.last_offset:
             entry = self._entries.pop()
             if ended is None or not ended.aborted or ended.producer_id != entry.producer_id:
-                claim = f"abort marker of producer {entry.producer_id} at offset {entry.last_offset}"
-                self._wrong.append(f"{self._path}: the log has no {claim}")
+                why = f"the log has no abort marker of producer {entry.producer_id} at offset {entry.last_offset}"
+                self._wrong.append(f"{self._path}: an entry is wrong: {why}")
             elif ended.first_offset is None or self._has_hole:  # the entry includes batches before the hole
                 first = entry.first_offset if ended.first_offset is None else ended.first_offset
                 ended = ended._replace(first_offset=min(first, entry.first_offset))
@@ -232,7 +232,7 @@ class TransactionFollower:
         self._replay.end_offset = end_offset
 
     def lose(self, source: files.Source, region: Region) -> None:
-        """Add a region without valid batches. Ignore it if it has only invalid batches too large for a marker."""
+        """Add a damaged region. Ignore padding, and a region that has only invalid batches too large for a marker."""
         if isinstance(region, Padding):
             return
         for one in walk.walk(source, region.position, region.position + region.size):
@@ -273,7 +273,7 @@ class TransactionFollower:
         )
 
     def unread(self) -> SegmentOutcomes:
-        """Return the result of an unreadable segment, from its ``.txnindex`` alone. No regions may have been added."""
+        """Return the result of an unreadable segment, from its ``.txnindex`` alone. Call it before adding regions."""
         found = self.result()
         hole = self._hole()
         return found._replace(ended=(*found.ended, hole, Doubt(None, hole.offset, INT64_END)))
@@ -353,7 +353,7 @@ class Scan(NamedTuple):
 
 
 def scan(where: Segment) -> Scan:
-    """Read a segment and return its result. That of an unreadable segment comes from its ``.txnindex`` alone."""
+    """Read a segment and return its result. For an unreadable segment the result comes only from its ``.txnindex``."""
     try:
         return Scan(_scan(where))
     except UnreadableError as error:

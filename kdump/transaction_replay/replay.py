@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from kdump.records.record_batch import Batches, RecordBatch
 
 _ENDED_KEPT: Final = 64
-"""The heap of first offsets is rebuilt when it has this many more entries than twice the open transactions."""
+"""The heap of first offsets is rebuilt when it has more entries than twice the open transactions plus this number."""
 
 
 class OpenTransaction(NamedTuple):
@@ -84,7 +84,10 @@ class Replay:
         self._undo, self.end_offset = None, self._marked_end
 
     def add(self, batches: Batches, row: int = 0) -> EndedTransaction | None:
-        """Add batches from number ``row`` on. Return the transaction that a marker ends. Raises DamageError."""
+        """Add batches from number ``row`` on. If they are a marker, return the transaction that it ends, else None.
+
+        Raises DamageError for a malformed marker.
+        """
         if row == batches.batch_count:
             return None
         self.end_offset = batches.last_offset + 1
@@ -162,7 +165,7 @@ class Replay:
 
 
 def ended(batches: Iterable[RecordBatch], replay: Replay | None = None) -> Iterator[EndedTransaction]:
-    """Yield each transaction that ends. Open transactions stay in ``replay``. Raises DamageError like ``add``."""
+    """Yield each transaction that ends. Open transactions stay in ``replay``. Raises DamageError for a bad marker."""
     replay = replay or Replay()
     for batch in batches:
         transaction = replay.add(batch)

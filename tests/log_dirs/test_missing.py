@@ -61,7 +61,7 @@ def test_salvage_and_rebuild_index_name_the_topic_that_is_not_there(tmp_path):
 
 def test_metadata_names_the_topic_that_is_not_there():
     log = GOLDEN / "brokers" / "4.2.2" / "__cluster_metadata-0"
-    for mode, what in (("--events", "no event names a topic"), ("--topics", "no topic")):
+    for mode, what in (("--events", "no event names the topic"), ("--topics", "no topic")):
         status, text = said("metadata", log, mode, "--topic", "tnx", "-o", "jsonl")
         assert status == 0
         assert text.startswith(f"note: {what} 'tnx'")

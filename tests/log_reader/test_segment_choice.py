@@ -105,7 +105,8 @@ def test_ranges_without_an_end_and_without_a_begin(folder):
     found, files, notes = read(folder, until=TIME + 3 * MINUTE)
     assert (found, files) == (list(range(3 * PER_SEGMENT)), [0, 1, 2])
     assert notes == [
-        "t-0: 47 segments after --until were not read. They may have older records: --out-of-order reads them too"
+        "t-0: 47 segments after --until were skipped. Later segments may have records with older timestamps: "
+        "--out-of-order reads them too"
     ]
 
 

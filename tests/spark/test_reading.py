@@ -497,10 +497,10 @@ def test_an_index_stands_in_for_a_marker_that_cannot_be_read(tmp_path):
     options = words.parse({"path": str(tmp_path), "isolation": "read_committed"})
     planning.plan(options, notes.append)
     assert [note.partition(": ")[2] for note in notes] == [
-        "the log has no abort marker of producer 2 at offset 3; kdump does not use this file",
+        "an entry is wrong: the log has no abort marker of producer 2 at offset 3; kdump does not use this file",
         "1 transaction is open; read_committed ends at the last stable offset, 2",
-        "transactions at offsets 0 to 0 may have ended in bytes that are not read; read_committed leaves out their "
-        "records at these offsets",
+        "damage or unread segments hide whether transactions at offsets 0 to 0 were committed; read_committed leaves "
+        "out their records at these offsets",
     ]
 
 

@@ -437,7 +437,7 @@ def test_a_transaction_with_a_damaged_end_is_reported_and_not_returned_as_commit
     stream = Stream(tmp_path, isolation="read_committed")
     assert stream.trigger() == [4, 5, 6]
     KdumpStreamReader(stream.options).partitions({}, stream.at)
-    said = f"kdump: {log.folder}: transactions at offsets 0 to 2 may have ended in bytes that are not read"
+    said = f"kdump: {log.folder}: damage or unread segments hide whether transactions at offsets 0 to 2 were committed"
     assert said in capsys.readouterr().err
 
 

@@ -229,7 +229,7 @@ def test_what_may_have_ended_in_damage_is_not_known(folder):
     assert found == [None, None, "aborted", "open", "aborted", "committed", "committed", "committed"]
     assert (reported.last_stable_offset, notes) == (4, [])
     assert reported.held_back[1].startswith(
-        "transactions at offsets 0 to 1, 1 to 1 may have ended in bytes that are not read"
+        "damage or unread segments hide whether transactions at offsets 0 to 1, 1 to 1 were committed"
     )
 
 
@@ -329,7 +329,7 @@ def test_a_last_segment_that_cannot_be_read_may_have_ended_what_is_open(folder, 
     monkeypatch.setattr(outcomes_module, "_scan", scan_of(partition.segments[0]))
     reported = follow(partition, SILENT)
     assert (reported.of(batch), reported.last_stable_offset) == (None, None)
-    assert "offsets 0 to 0, 1 to the end may have ended" in (reported.unknown or "")
+    assert "offsets 0 to 0, 1 to the end were committed" in (reported.unknown or "")
 
 
 def scan_of(only):
