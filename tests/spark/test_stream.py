@@ -7,7 +7,6 @@ import pytest
 
 pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'kdump[spark]'")
 
-from pyspark.errors import StreamingQueryException
 
 from kdump.errors import KdumpError, UnreadableError
 from kdump.log_dirs.local import LocalFile
@@ -492,28 +491,14 @@ def test_a_query_writes_each_record_once_over_restarts(spark, tmp_path):
         return len(query.recentProgress)
 
     log.append(3)
-    assert patiently(lambda: run(maxRecordsPerTrigger="3")) >= (3 if data_source._HAS_LIMITS else 1)
+    assert run(maxRecordsPerTrigger="3") >= (3 if data_source._HAS_LIMITS else 1)
     log.append()
     log.roll()
     log.append()
-    patiently(run)
-    patiently(run)
+    run()
+    run()
     rows = spark.read.parquet(str(tmp_path / "out")).collect()
     assert sorted(row.offset for row in rows) == list(range(15))
-
-
-def patiently(run):
-    """Repeat a run that ends because Spark waits only ten seconds for a Python worker.
-
-    Such an end is a further restart: the next run continues there.
-    """
-    for _ in range(4):
-        try:
-            return run()
-        except (KdumpError, StreamingQueryException) as error:
-            if "Python worker failed to connect back" not in str(error):
-                raise
-    return run()
 
 
 @pytest.mark.parametrize("mode", ["PERMISSIVE", "DROPMALFORMED"])
