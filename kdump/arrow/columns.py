@@ -57,8 +57,7 @@ def growing(most: int) -> Iterator[int]:
 def end_of_block(schema: pa.Schema) -> pa.RecordBatch:
     """Return the empty record batch that stands for a damaged range in a stream.
 
-    Rows before and after it are not joined. A caller that needs only the rows before it never gets the report of the
-    damage.
+    Rows before and after it are not joined. A caller that needs only the rows before it gets no report of the damage.
     """
     import pyarrow as pa
 
@@ -171,7 +170,6 @@ class Rows:
         return taken
 
     def _made(self) -> pa.RecordBatch:
-        """Return the rows since the last call as a record batch."""
         import pyarrow as pa
 
         made: dict[str, pa.Array] = {}

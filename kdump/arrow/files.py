@@ -30,7 +30,7 @@ ROW_GROUP_BYTES: Final = 8 << 20
 def _is_payload(field: pa.Field) -> bool:
     """Return whether a column has bytes other than keys, such as the values of records.
 
-    Parquet gets no statistics of these columns: they take five times the largest value in memory, and no reader needs
+    Parquet gets no statistics of such a column: they take five times its largest value in memory, and no reader uses
     them.
     """
     import pyarrow as pa
@@ -57,7 +57,7 @@ def _leaves(fields: Iterable[pa.Field], above: str = "") -> Iterator[str]:
 
 
 class ParquetFile:
-    """Writes a Parquet file to ``out``. ``rows`` counts all rows, ``held_bytes`` the bytes of rows not yet written."""
+    """Writes a Parquet file to ``out``. ``rows``: number of all rows. ``held_bytes``: bytes of rows not yet written."""
 
     def __init__(self, schema: pa.Schema, out: BinaryIO) -> None:
         with signals.held():  # an import of a compiled library may swallow Ctrl-C
@@ -205,8 +205,8 @@ class TableResult:
     def to_parquet(self, path: str | PathLike[str], *, overwrite: bool = False) -> int:
         """Write the table to a Parquet file; return the number of rows. The file appears when it is complete.
 
-        Raises UsageError if ``path`` is inside an input path, or exists and ``overwrite`` is false. Raises
-        UnreadableError for a disk error.
+        Raises UsageError if ``path`` is in an input path, or exists and ``overwrite`` is false; UnreadableError on disk
+        errors.
         """
         return to_parquet(self.to_arrow().to_reader(), path, overwrite=overwrite, inputs=self.paths)
 
@@ -248,8 +248,7 @@ def to_parquet(
 ) -> int:
     """Write a stream of record batches to a new Parquet file; return the number of rows.
 
-    Raises UsageError if ``path`` cannot be written or is inside one of ``inputs``, and UnreadableError if the disk
-    returns an error.
+    Raises UsageError if ``path`` cannot be written or is in one of ``inputs``, and UnreadableError for a disk error.
     """
     from kdump.output import files
 

@@ -32,8 +32,7 @@ NAMES: Final = tuple(column.name for column in columns.RECORD if column.name in 
 def names(wanted: Iterable[str] | None, *, decoded: bool = False, typed: TypedColumns | None = None) -> tuple[str, ...]:
     """Return the column names in ``wanted``, or all names if it is None. Raises UsageError for unknown names.
 
-    With ``decoded`` all names include the column ``decoded``, and ``wanted`` may have fields of payloads, such as
-    ``value.customer.id``.
+    With ``decoded`` all names include this column, and ``wanted`` may have a field of payloads: ``value.customer.id``.
     """
     own = () if typed is None else typed.names
     known = (*NAMES, columns.DECODED.name, *own)

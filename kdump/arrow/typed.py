@@ -52,7 +52,7 @@ class TypedColumns:
 
     @classmethod
     def of_subject(cls, decoder: PayloadDecoder, subject: str, engine: Engine = "arrow") -> Self:
-        """Return the columns of a subject, or of a version of it. Raises UsageError for an unknown subject."""
+        """Return the columns of ``subject``, which may name a version. Raises UsageError for an unknown subject."""
         from kdump.schemas.typed import typed_sides
 
         return cls(typed_sides(decoder, subject, wide_times=engine == "spark"), engine)

@@ -1,8 +1,8 @@
 """``.index``, the offset index: the positions of some offsets in the log.
 
-Source: Kafka's class OffsetIndex, unchanged since 0.8. Entries rise in offset and position. An entry belongs to an
-append; from 3.9 on, to a batch. The position is its first byte. The offset is its first offset up to 1.1, and its last
-offset from 2.0 on.
+Source: Kafka's class OffsetIndex, unchanged since 0.8. Entries rise in offset and position. An entry is about an
+append; from 3.9 on, a batch. The position is its first byte. The offset is its first offset up to 1.1, and its last one
+from 2.0 on.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""``quorum-state``: the leader of the quorum that a KRaft node last followed, and the node for which it voted.
+"""``quorum-state`` of a KRaft node: the quorum leader that the node last followed, and its vote.
 
 Source: KIP-595 (2.7), KIP-853 (3.9, version 1) and Kafka's classes FileQuorumStateStore and QuorumStateData. The file
 is in the folder of the metadata log. It is one line of JSON, with its version in ``data_version``.

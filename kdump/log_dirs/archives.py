@@ -474,7 +474,7 @@ def _member(info: tarfile.TarInfo, end: int) -> Member:
 
 
 def _milliseconds(info: tarfile.TarInfo) -> int | None:
-    """Return the time of the last write in ms, or None for an impossible time. tarfile's own float is less exact."""
+    """Return the time of the last write in ms, or None for an impossible time. A float of tarfile would be inexact."""
     if not abs(info.mtime) < _FAR:
         return None
     try:
@@ -572,8 +572,7 @@ def open_archive(source: Source, name: str, identity: object = None, local: str 
     """Open an archive or compressed file of a format in :func:`kdump.log_dirs.archive_formats.format_of`.
 
     :class:`Archive` explains ``identity`` and ``local``. If a compressed stream is broken, the result has the bytes
-    before the break, and ``broken`` is set. Raises UnreadableError if no byte is before the break, or if the disk is
-    full.
+    before the break, and ``broken`` is set. Raises UnreadableError if there is no such byte, or if the disk is full.
     """
     identity, local = object() if identity is None else identity, source.name if local is None else local
     kind = archive_formats.format_of(source.read(0, HEAD))

@@ -51,7 +51,7 @@ REMOTE_INDEX_CACHE: Final = "remote-log-index-cache"
 DELETE_FOLDER: Final = "delete"
 FUTURE_FOLDER: Final = "future"
 STRAY_FOLDER: Final = "stray"
-"""Suffixes of folders without a live replica: delete (since 0.10.2), future (1.1) and stray (3.6.1)."""
+"""DELETE_FOLDER (0.10.2), FUTURE_FOLDER (1.1) and STRAY_FOLDER (3.6.1) are suffixes of folders without live replica."""
 _STATE_ENDS: Final = (f"-{DELETE_FOLDER}", f"-{FUTURE_FOLDER}", f"-{STRAY_FOLDER}")
 
 

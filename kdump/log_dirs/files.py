@@ -52,7 +52,7 @@ class Entry(NamedTuple):
 
     ``identity`` is equal for two paths of the same file, if the system can determine this. ``modified`` is the time of
     the last write in ms. ``disk_size`` is the occupied disk space in bytes: less than ``size`` if the file has holes.
-    Both are None if unknown. ``special`` is "pipe", "socket" or "device", or "" for regular files and folders.
+    These two are None if unknown. ``special`` is "pipe", "socket" or "device", or "" for regular files and folders.
     """
 
     name: str

@@ -61,7 +61,7 @@ class Wanted(NamedTuple):
     leftovers: bool = False
     """Whether ``.deleted``, ``.swap`` and ``.cleaned`` files and -delete, -future and -stray folders are selected."""
     siblings: bool = False
-    """Whether files without records that the user names, such as indexes, are selected as ``Partition.others``."""
+    """Whether named files without records, such as indexes, are selected. They become ``Partition.others``."""
     max_batch_bytes: int = DEFAULT_LIMIT
     """Largest batch accepted, compressed or decompressed, in bytes. The limit does not select files."""
     log_dirs: bool = False
@@ -72,7 +72,6 @@ class Wanted(NamedTuple):
     """Remote storage, whose segments are joined with the local segments of a partition."""
 
     def takes(self, name: Name) -> bool:
-        """Return whether a folder is selected by its name."""
         if self.topics and (name.topic is None or not any(is_selected(name.topic, topic) for topic in self.topics)):
             return False
         if self.test is not None and not self.test(name):
@@ -152,9 +151,9 @@ class Finder:
     def find(self, paths: Iterable[str], files: Files | None = None) -> Iterator[Partition]:
         """Yield the partitions in ``paths``, in the order of ``paths``; in a folder in order of topic and partition.
 
-        If ``files`` is None, a path may be a URI (:mod:`kdump.log_dirs.remote`). Consecutive files of one folder in
-        ``paths`` become one partition, and each renamed copy of a segment becomes a separate one. Partitions that are
-        only in remote storage come last.
+        If ``files`` is None, a path may be a URI (:mod:`kdump.log_dirs.remote`). Consecutive files of one folder become
+        one partition; each renamed copy of a segment becomes a separate one. Partitions that are only in remote storage
+        come last.
         """
         if self.wanted.remote is None:
             yield from self._everywhere(paths, files)
@@ -307,8 +306,7 @@ class Finder:
     def _doubt(self, head: bytes, shown: str, *, may_begin_damaged: bool) -> None:
         """Refuse a file that has no segment's name and does not begin like a segment: raise UnreadableError.
 
-        With ``may_begin_damaged`` (for a ``.log`` or an unknown name) refuse only text, and report a note for other
-        files.
+        With ``may_begin_damaged`` (for a ``.log`` or an unknown name) refuse only text, and report others as notes.
         """
         wrong = _no_segment(head)
         if wrong is None:

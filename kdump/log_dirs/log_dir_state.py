@@ -168,7 +168,7 @@ class LogDirStates:
     def judge(self, name: str, path: str, data: Bytes) -> object | None:
         """Return the parsed content of a file. For a broken file call :meth:`wrong` and return None.
 
-        A broken ``.kafka_cleanshutdown`` is returned unparsed, because for a broker its existence is enough.
+        Return a broken ``.kafka_cleanshutdown`` unparsed: for a broker it is enough that the file exists.
         """
         try:
             return self._readers[name](data)

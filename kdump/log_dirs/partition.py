@@ -133,7 +133,7 @@ class Partition(NamedTuple):
 
     @property
     def log_dir(self) -> str:
-        """The path of the log dir. It is absolute if the path of the folder is absolute or ends in ``.`` or ``..``."""
+        """The path of the log dir: relative if the folder's path is, unless this path ends in ``.`` or ``..``."""
         folder, _, name = self.folder.rstrip("/").rpartition("/")
         if not folder or folder[-1] == "/":  # a check uses the log dir of a partition nine times, so this must be fast
             folder, name = posixpath.split(self.folder.rstrip("/"))

@@ -44,7 +44,6 @@ _FEW_TRIES: Final = {
 
 
 def relevant(settings: Mapping[str, str]) -> dict[str, str]:
-    """Return Hadoop's settings for stores."""
     return {name: value for name, value in settings.items() if name.startswith(PREFIXES)}
 
 

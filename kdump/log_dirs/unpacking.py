@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 BLOCK: Final = 1 << 20
 """Largest read and largest decompressed block in bytes. A block of zstd may be larger."""
 _STEP: Final = 1 << 14
-"""Bytes given to a decompressor at a time, because it copies the remaining input at the end of each small member."""
+"""Bytes given to a decompressor at a time: few, because it copies the rest of them at the end of each member."""
 _ZSTD_STEP: Final = 1 << 13
-"""Bytes given to the zstd decompressor at a time, because a block of 4 bytes decompresses to up to 128 KiB."""
+"""Bytes given to the zstd decompressor at a time. They are few, because 4 bytes may decompress to 128 KiB."""
 _MEMORY: Final = 1 << 27
 """Maximum memory of a stream in bytes: the largest window of ``zstd -22``, and twice the dictionary of ``xz -9``."""
 

@@ -184,7 +184,6 @@ def content(descriptor: int, member: ZipMember, name: str) -> Iterator[bytes]:
 
 
 def is_stored(member: ZipMember) -> bool:
-    """Return whether a member is not compressed."""
     return member.method == _STORED and member.packed_size == member.size
 
 

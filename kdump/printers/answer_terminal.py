@@ -83,7 +83,6 @@ def _fitted(console: Quiet, table: AnswerTable, rows: list[list[str]], widths: l
 
 
 def _prose(console: Quiet) -> int:
-    """Return the maximum width of sentences, in columns."""
     return min(console.width, MEASURE)
 
 
@@ -106,8 +105,7 @@ def _without_shared(
 ) -> tuple[dict[str, str], AnswerTable, list[list[str]], list[int]]:
     """Remove the columns whose cells are all equal, unless all columns are like that.
 
-    Return column -> cell for the removed columns, and the remaining table, rows and widths. Columns of dashes are not
-    in the first result.
+    Return column -> cell for the removed columns (not for dashes), and the remaining table, rows and widths.
     """
     same = [len(set(column)) == 1 for column in zip(*rows, strict=True)]
     if all(same):

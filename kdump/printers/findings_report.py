@@ -62,7 +62,6 @@ WORDS: Final = {Level.REMARK: "note", Level.DERIVED: "WRONG", Level.LOG: "DAMAGE
 
 
 def word(finding: Finding) -> str:
-    """Return the first word of the line of a finding."""
     if finding.fatal:
         return "FATAL"
     return "LOST" if finding.is_grave else WORDS[finding.level]
@@ -339,7 +338,6 @@ class PlainReport:
 
 
 def values(finding: Finding) -> str:
-    """Return the expected and the found value as text."""
     pairs = [("expected", finding.expected), ("found", finding.found)]
     return ", ".join(f"{what} {value}" for what, value in pairs if value is not None)
 

@@ -218,7 +218,6 @@ class JsonShape:
         yield "}\n"
 
     def whole(self, item: SelectedBatch | DamagedRange) -> str:
-        """Return the line of a batch or of a damaged range."""
         out = []
         for column in self.columns:
             value = values.value(column, item)

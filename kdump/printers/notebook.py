@@ -20,7 +20,6 @@ def table(caption: str, names: Iterable[str], rows: Sequence[Iterable[object]], 
 
 
 def sentences(texts: Iterable[str]) -> str:
-    """Return a paragraph for each text."""
     return "".join(f"<p>{escape(text)}</p>" for text in texts)
 
 

@@ -82,7 +82,7 @@ class PrintOptions(NamedTuple):
     encoding: Encoding
     keys: bool
     values: bool
-    """Whether the classic text prints values. ``keys``: whether it prints keys."""
+    """``keys`` and ``values``: whether the classic text prints keys and values."""
     template: str
     """The format string of ``format``."""
     delimiter: str

@@ -117,7 +117,6 @@ class Separated(RecordRows):
     """Prints CSV. If ``kind`` is a column, each damaged range has a row, without the reason of the damage."""
 
     def begin(self) -> None:
-        """Print the names of the columns."""
         self._line([column.name for column in self.columns])
 
     def batch(self, item: SelectedBatch) -> None:

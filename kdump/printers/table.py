@@ -182,7 +182,6 @@ class Tables:
         self._add(Text(harmless(line), style="bold red"))
 
     def end(self) -> None:
-        """Draw the remaining rows."""
         if self._rows or self._widths is None:
             self._draw()
         self._close()

@@ -297,8 +297,7 @@ def choose(
     ``__remote_log_metadata``.
 
     ``write`` receives each plan in the worker process that made it, while the copies are in the page cache. ``done``
-    receives each plan in this process. Raises KdumpError if a worker ends without a result, and the errors of
-    ``write``.
+    receives it in this process. Raises KdumpError if a worker ends without a result, and errors of ``write``.
     """
     wanted = list(_wanted(volumes, image, committed_only=committed_only, has_configs=has_configs))
     lost = {(one.topic, one.partition) for one in wanted if not one.folders}

@@ -234,8 +234,7 @@ def partition_count(ids: Iterable[tuple[int, str]], least: int) -> int:
     """Return the most likely number of partitions, at least ``least``. ``ids`` are pairs of partition and id.
 
     A number fits if it gives each id the partition in which the id was found. The result is the greatest number that
-    hardly fits by chance (CHANCE), or else the smallest one that fits. Without ids, or if no number fits, the result is
-    ``least``.
+    hardly fits by chance (CHANCE), else the smallest that fits. Without ids, or if none fits, it is ``least``.
     """
     known = tuple(ids)
     fits = [

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from kdump.segments.regions import Padding, Region
 
 IS_TRANSACTIONAL: Final = 1 << 4
-"""Attributes of at least this value: the batch is transactional, a control batch, or has a delete horizon."""
+"""A batch with attributes of at least this value is transactional, a control batch, or has a delete horizon."""
 SPAN_BYTES: Final = 4 << 20
 """The approximate maximum size of a span in bytes. To compare single batches, a merge reads whole spans again."""
 
@@ -70,8 +70,7 @@ class ScannedCopy:
 
     ``doubtful``: valid batches whose base offset or leader epoch contradicts their neighbours. Their base offset is
     corrected; their leader epoch is as in the file. ``left_out``: damaged ranges, and batches with a wrong base offset.
-    Because of such a range, offsets from ``missing_from`` to ``missing_until`` - 1 may be missing; None is the end of
-    the log.
+    Offsets from ``missing_from`` to ``missing_until`` - 1 may be missing because of a range. None: the log end.
     """
 
     def __init__(
@@ -147,7 +146,7 @@ class ScannedCopy:
         return region
 
     def _take_lost(self, found: Iterable[LeftOutRange], spans: Sequence[BatchSpan], following: int | None) -> None:
-        """Add the damaged ranges of a segment. Each gets the offsets between the spans before and after the range."""
+        """Add the damaged ranges of a segment. A range gets the offsets between the spans before and after it."""
         for one in found:
             before = bisect_right(spans, one.position, key=_end)
             after = bisect_left(spans, one.end, key=_position)
@@ -353,8 +352,8 @@ class ClaimedOffsets(NamedTuple):
 def _claimed(one: LeftOutRange, expected: int, *, is_compacted: bool) -> ClaimedOffsets:
     """Read the batch headers in a damaged range, as long as each batch starts where the one before it ends.
 
-    The first one must start at ``expected``. In a compacted log gaps are allowed. Return the offsets of these batches;
-    0 and 0 if there are none.
+    The first one must start at ``expected``. A compacted log may have gaps. Return their offsets; 0 and 0 without
+    batches.
     """
     start = stop = 0
     position = one.position

@@ -122,9 +122,9 @@ def of_retention(deleted: Mapping[str, int]) -> Iterator[str]:
         names = listed([f"{name}: {size:,} bytes" for name, size in sorted(deleted.items())])
         yield (
             "the first retention check, 30 seconds after the start, deletes segments whose retention is over "
-            f"({names}). To keep them, start with {DELAY}=3600000, which node-*.properties have. Raise retention.ms "
-            "with kafka-configs.sh within an hour. Then remove the line and restart. A topic without its own "
-            "retention uses that of server.properties, which no volume has"
+            f"({names}). To keep them, start with {DELAY}=3600000: node-*.properties have this line. Raise "
+            "retention.ms with kafka-configs.sh within an hour. Then remove the line and restart. A topic without its "
+            "own retention uses the retention in server.properties, and no volume has this file"
         )
 
 

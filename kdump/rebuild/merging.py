@@ -159,7 +159,7 @@ class MergedLog:
                 continue
             elif not self._is_free(place.base_offset, place.last_offset):
                 self._leave(
-                    place, "conflict", "a batch of another copy overlaps it, but has another first or last offset"
+                    place, "conflict", "it overlaps a batch of another copy, which has another first or last offset"
                 )
             elif allows(place.base_offset, place.last_offset):
                 one = _single(span, place)

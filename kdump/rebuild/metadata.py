@@ -198,8 +198,8 @@ def _epochs(copy: Partition, note: Callable[[str], None]) -> Iterator[int]:
 def found(volumes: Volumes, release: StartRelease | None, report: Reporter) -> LostCluster:
     """Return the metadata of the lost cluster, from its metadata log.
 
-    If there is none, the topics come from folder names. If it is damaged, folder names complete it. ``release`` is the
-    release of the new nodes. Raises UsageError if it is None and no metadata log has a metadata.version.
+    Without a metadata log the topics come from folder names; if the log is damaged, folder names add topics.
+    ``release``: release of the new nodes. Raises UsageError if it is None and no metadata log has a metadata.version.
     """
     copies, folders = volumes.metadata_copies, [each for each in volumes.folders if each.state in _TOPIC_STATES]
     breaks: list[str] = []
@@ -458,11 +458,11 @@ def voter_fields(number: int, directory: bytes, host: str, port: int | None, lis
 
 
 def change_voters(image: ClusterImage, voters: Sequence[Voter], copies: CopyEnds) -> None:
-    """Replace the quorum in an image, for a cluster that has lost its controllers but not its brokers.
+    """Replace the quorum in an image, for a cluster that has lost controllers but no broker.
 
     The end offset of the image is set above the end of every copy, so that brokers load the image. All controllers are
-    removed from the image; the remaining ones register again. If metadata.version supports voters in the metadata log,
-    kraft.version becomes 1, and each voter needs its directory id.
+    removed from the image, because the remaining controllers register again. If metadata.version supports voters in the
+    metadata log, kraft.version becomes 1, and each voter needs its directory id.
     """
     names = (endpoint["name"] for voter in image.voters or () for endpoint in voter["endpoints"])
     listener = next(names, Listeners().controller)

@@ -115,7 +115,6 @@ class _Copy:
         return self._scanned
 
     def take_as_compacted(self) -> None:
-        """Treat the log as compacted: gaps between offsets are allowed. Batches are not read again."""
         self._is_compacted = True
         if self._scanned is not None:
             self._scanned.take_as_compacted(self.noted)
@@ -206,7 +205,7 @@ class _Planning:
         self._copies = sorted(copies, key=lambda one: one.rank, reverse=True)
 
     def has_gaps(self) -> bool:
-        """Return whether the leading copy has gaps between offsets: a cleaner made them, whatever the config is now."""
+        """Return whether the leading copy has gaps between offsets. If so, the topic was compacted at some time."""
         return any(starmap(has_gap, pairwise(self._copies[0].scanned.spans)))
 
     def plan(self) -> PartitionPlan:

@@ -36,8 +36,8 @@ class LostOffsets:
 class PlannedPiece(NamedTuple):
     """Bytes of a source file that become part of a segment.
 
-    If the base offset or leader epoch in the file is wrong, ``corrected`` has the right ones; else it is None. No
-    checksum covers these two fields.
+    If the base offset or leader epoch in the file is wrong (no checksum covers them), ``corrected`` has both right
+    values.
     """
 
     path: str
@@ -92,8 +92,7 @@ class LeftOutBytes(NamedTuple):
     """Bytes of a copy that are not in the new log: valid batches of another history, or damage.
 
     ``kind`` is ``diverged``, ``conflict``, ``uncommitted`` or ``misplaced`` for valid batches, and ``other topic`` for
-    a segment of another topic of the same name. Otherwise it is the kind of damage, and no other copy has the offsets
-    of these bytes.
+    a segment of another topic of the same name. Otherwise it is the kind of damage, and no copy has these offsets.
     """
 
     path: str
