@@ -62,8 +62,8 @@ def rows(first, block, place, most, stop):
 
     Similar batches are complete, have right checksums, and have the same attributes and delete horizon as ``first``.
     ``place`` is the position of the block in the file, ``most`` the largest size of a batch in bytes. The batches start
-    before the position ``stop`` of the file. The function reads at most one batch after those that it returns. So a
-    block is read at most twice, even if there is a call for each of its batches.
+    before the position ``stop`` of the file. It reads one batch more than it returns, so calls for all batches read a
+    block at most twice.
     """
     at = first.position - place
     if not 0 <= at <= len(block) - BATCH_HEADER.size:
@@ -190,8 +190,8 @@ def usual(table, agrees):
     """Return a byte for each row: 1 if its batch is complete and continues the previous batch, else 0.
 
     Such a batch starts with the next offset and has the same leader epoch. It has a record for each of its offsets, and
-    either all of producer id, epoch and sequence or none of them. ``agrees`` has a byte for each row: 1 if the records
-    agree with the header (:meth:`kdump.kernel.records.Cursor.agreeing`).
+    either all of producer id, epoch and sequence or none of them. Its records agree with its header: ``agrees`` is the
+    result of :meth:`kdump.kernel.records.Cursor.agreeing`.
     """
     told = bytearray(len(table) // _ROW)
     cdef const long long[::1] numbers = table

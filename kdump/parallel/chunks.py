@@ -165,10 +165,7 @@ class _ChunkThreads(Generic[C]):
             self._changed.notify_all()
 
     def next(self) -> _ChunkTask[C] | None:
-        """Return the next task; None at the end. While a thread works on it, make results of later tasks.
-
-        If ``start`` of the task is None, the caller must make the result.
-        """
+        """Return the next task; None at the end. If its ``start`` is None, the caller must make the result."""
         while True:
             with self._changed:
                 while not self._tasks and self._is_taking:

@@ -81,8 +81,7 @@ class OutputTurn(Turn[S]):
     def take(self) -> S:
         """Wait for the turn, and return the state before the chunk.
 
-        Raises WrongAssumptionError if the state's ``start`` is not ``assumed``, GoneError if the previous process has
-        ended.
+        Raises WrongAssumptionError if ``assumed`` was wrong, GoneError if the previous process has ended.
         """
         has_come = self.state is None
         if self.state is None:

@@ -80,10 +80,7 @@ class OpenedNames(NamedTuple):
 
 
 def opened(partition: Partition) -> OpenedNames:
-    """Return the segments that a broker opens, and the files that it does not read.
-
-    Files whose name has no offset are left out: they prevent the start.
-    """
+    """Return the segments that a broker opens, and files that it does not read. Names without offset are left out."""
     held = {posixpath.basename(each.path): each for each in partition.segments}
     for entry in partition.others:
         if entry.name.endswith(OPENED) and file_names.offset_of(entry.name) is not None:
@@ -136,8 +133,7 @@ class Outcome(NamedTuple):
     """The file that gives the broker a wrong log end offset; None if there is none.
 
     It is an ``.index`` with an entry that points past the last batch of its segment, or a ``.log.swap`` whose batches
-    are all below its base offset. For the broker the log then ends at the segment's base offset, or it does not find
-    new records for consumers.
+    are all below its base offset. The broker then ends the log at the segment's base offset, or finds no new records.
     """
     discarded: tuple[str, ...]
     """``.swap`` files that are deleted because of a ``.cleaned`` file."""
@@ -173,10 +169,7 @@ class LoaderRules(NamedTuple):
     searches_bases: bool = True
     """Whether a search for an offset compares base offsets of batches (from 4.1, KAFKA-18989) instead of last ones."""
     forgives_io: bool = True
-    """Whether recovery empties a segment after an I/O error of this segment, or of a file beside it (from 4.0 on).
-
-    Otherwise the log dir goes offline.
-    """
+    """Whether an I/O error of a segment, or of a file beside it, empties it (from 4.0). Else the log dir is offline."""
 
     @property
     def searched(self) -> str:

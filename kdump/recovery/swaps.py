@@ -173,8 +173,7 @@ def only_in_deleted(partition: Partition) -> Iterator[tuple[Segment, int]]:
     """Yield each ``.deleted`` segment that has lost records, and their number.
 
     A record is lost if no segment has its offset after a start, unless compaction removed it. Segments before the first
-    one that stays are skipped, because retention deletes them. Retention always leaves a segment
-    (``UnifiedLog.deleteSegments``).
+    live segment are skipped: retention deleted them (``UnifiedLog.deleteSegments`` never deletes all segments).
     """
     suffix = f".{file_names.LOG}.{file_names.DELETED}"
     deleted = [each for each in partition.segments if each.path.endswith(suffix) and each.size]

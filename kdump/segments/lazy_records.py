@@ -180,8 +180,8 @@ def _largest(records: BatchRecords) -> int:
 class RunRecords(LazyRecords):
     """All records of the batches ``row`` to ``stop`` (exclusive) of a run.
 
-    Records may be malformed if ``may_break`` is true or only batches are printed; otherwise they are checked. A caller
-    that reads a malformed record sets ``stop`` to the row of the record's batch.
+    Records may be malformed if ``may_break`` is true or only batches are printed. A caller that reads a malformed
+    record sets ``stop`` to the row of its batch.
     """
 
     __slots__ = ("may_break", "row", "run", "stop")
@@ -243,8 +243,7 @@ def read_sizes(batches: Batches, add: Callable[[RecordSizes], None]) -> int:
     """Call ``add`` with the sizes of about MANY records at a time. Return the number of batches that were read.
 
     Reading stops before a batch with a malformed record: ``add`` gets no record of that batch. Raises DamageError if
-    ``batches`` is a single batch with a malformed record. If ``batches`` are messages of magic 0 and 1, only the first
-    one is read.
+    ``batches`` is a single batch with a malformed record. Of messages of magic 0 and 1 only the first is read.
     """
     if batches.rows is not None:
         return _of_run(batches, batches.rows, add)
