@@ -7,7 +7,7 @@ from kdump import kernel
 from testing import GOLDEN
 
 REPORT = GOLDEN / "reports" / "fuzz.md"
-HEAD = '# Inputs that were not meant for kdump\n\nHow each section is made: SECURITY.md, "How it is held".\n'
+HEAD = '# Inputs that were not meant for kdump\n\nHow each section is made: SECURITY.md, "Tests of the promises".\n'
 FIGURES = ("inputs", "bytes", "crashes", "hangs")
 GUIDED = ("seconds", *FIGURES)
 
