@@ -218,8 +218,9 @@ def _go_on(run: session.Session, export: Export, *, forever: bool) -> int:
 def _sum_up(run: session.Session, export: Export, added: Added) -> None:
     done = added.summary
     run.note(
-        f"{done.rows} records added in {added.steps} steps: {done.files} files, {done.batches} batches, "
-        f"{done.damaged_ranges} damaged ranges ({size(done.damaged_bytes)}), {size(done.size)}"
+        f"{many(done.rows, 'record')} added in {many(added.steps, 'step')}: {many(done.files, 'file')}, "
+        f"{many(done.batches, 'batch', 'batches')}, {many(done.damaged_ranges, 'damaged range')} "
+        f"({size(done.damaged_bytes)}), {size(done.size)}"
     )
     for unreadable in done.unreadable:
         run.fail(unreadable)

@@ -166,7 +166,7 @@ def configured(settings: Mapping[str, str]) -> dict[str, str]:
 def _of_s3(settings: Mapping[str, str]) -> dict[str, str]:
     """Return S3A settings from the AWS environment variables that Hadoop's client does not read.
 
-    If the user sets an endpoint, the bucket is part of the path, and the default region is us-east-1, as in PyArrow.
+    With an endpoint, the bucket is a part of the URL's path, and the default region is us-east-1, as in PyArrow.
     """
     name = f"{_HADOOP}fs.s3a."
     own = settings.get(f"{name}endpoint")
@@ -330,10 +330,10 @@ def interruptible(spark: SparkSession) -> Iterator[None]:
 
 
 def collected(rows: RDD[T]) -> list[T]:
-    """Return the results of tasks. Another thread waits for the tasks.
+    """Return the results of tasks. A second thread calls Java and waits for the tasks.
 
-    If a signal interrupts a call to Java, the result of the call stays on the connection of the thread, and the next
-    call would read it. After a signal this thread must cancel the jobs, so it must not wait in a call.
+    If a signal interrupts a call to Java, the thread's connection keeps the result, and the thread's next call reads
+    this wrong result. After a signal the calling thread must cancel the jobs, so it must not wait in a call.
     """
     pool = ThreadPoolExecutor(1, "kdump-collect")
     try:

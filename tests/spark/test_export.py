@@ -432,7 +432,7 @@ def test_nothing_is_added_where_a_run_before_left_out_what_it_could_not_read(spa
     path.write_text(json.dumps(reported))
     before = {file: file.read_bytes() for file in out.rglob("*") if file.is_file()}
     for options in ({}, {"skipUnreadable": "true"}):
-        with pytest.raises(UsageError, match=f"{folder}/{0:020}.log could not be read, so records are missing"):
+        with pytest.raises(UsageError, match=f"because {folder}/{0:020}.log could not be read .see _manifest.json."):
             run(**options)
     assert {file: file.read_bytes() for file in out.rglob("*") if file.is_file()} == before
     reported["runs"][0]["options"]["skipUnreadable"] = "true"  # then it was damage

@@ -130,7 +130,7 @@ def test_a_run_of_several_steps_is_one_entry_of_the_manifest(spark, tmp_path):
     (reported,) = manifest(tmp_path / "out")["runs"]
     assert (reported["rowsWritten"], reported["totals"]["batches"], len(reported["files"])) == (18, 6, 1)
     assert reported["files"][0]["end"] == log.file.stat().st_size
-    assert notes == ["6 records added: 1 files, 0 damaged ranges"] * 3
+    assert notes == ["6 records added: 1 file, 0 damaged ranges"] * 3
     assert sorted(path.name for path in (tmp_path / "out" / "_checkpoint").iterdir() if path.suffix == ".json") == [
         "2.json",
         "3.json",
@@ -148,7 +148,7 @@ def test_what_was_deleted_before_it_was_read_is_reported_and_stands_in_the_manif
     old.unlink()
     added = run(tmp_path / "in", out, notes)
     assert [row["offset"] for row in rows(out)] == [0, 1, 2, 6, 7, 8]
-    assert added.lost == (f"{log.folder}: offsets from 3 up to 6 are gone",)
+    assert added.lost == (f"{log.folder}: offsets 3 to 5 are gone",)
     assert manifest(out)["runs"][1]["lost"] == list(added.lost)
     assert notes[0] == added.lost[0]
 
@@ -169,9 +169,9 @@ def test_a_segment_that_is_deleted_while_a_step_runs_is_planned_again_and_report
 
     monkeypatch.setattr(job.Work, "write", write)
     added = run(tmp_path / "in", out, notes)
-    assert "offsets from 3 up to 6 are gone" in notes[0]
+    assert "offsets 3 to 5 are gone" in notes[0]
     assert notes[0].endswith("files have changed meanwhile, trying again")
-    assert added.lost == (f"{log.folder}: offsets from 3 up to 6 are gone",)
+    assert added.lost == (f"{log.folder}: offsets 3 to 5 are gone",)
     assert [row["offset"] for row in rows(out)] == [0, 1, 2, 6, 7, 8]
 
 
@@ -291,8 +291,8 @@ def test_follow_takes_what_comes_until_ctrl_c_and_can_be_started_again(tmp_path)
     log, out = Log(tmp_path / "in" / "t-0"), tmp_path / "out"
     log.append()
     followed = Following(tmp_path / "in", out)
-    followed.until("3 records added: 1 files, 0 damaged ranges")
-    followed.until("3 records added in 1 steps; waiting for more (Ctrl-C ends)")
+    followed.until("3 records added: 1 file, 0 damaged ranges")
+    followed.until("3 records added in 1 step; waiting for more (Ctrl-C ends)")
     lost = broken(log)
     made = log.batch()
     with log.file.open("ab") as file:
@@ -301,10 +301,10 @@ def test_follow_takes_what_comes_until_ctrl_c_and_can_be_started_again(tmp_path)
     assert "damaged ranges" not in followed.said
     with log.file.open("ab") as file:
         file.write(made[-7:])
-    followed.until("3 records added: 1 files, 1 damaged ranges")
+    followed.until("3 records added: 1 file, 1 damaged range")
     status, said = followed.interrupt()
     assert status == 130, said
-    assert "6 records added in 2 steps: 1 files, 2 batches, 1 damaged ranges" in said
+    assert "6 records added in 2 steps: 1 file, 2 batches, 1 damaged range" in said
     assert "there are damaged ranges" in said
     assert "Traceback" not in said
     assert [row["offset"] for row in rows(out)] == [0, 1, 2, 6, 7, 8]
@@ -312,7 +312,7 @@ def test_follow_takes_what_comes_until_ctrl_c_and_can_be_started_again(tmp_path)
     log.roll()
     log.append()
     again = Following(tmp_path / "in", out)
-    again.until("3 records added: 1 files, 0 damaged ranges")
+    again.until("3 records added: 1 file, 0 damaged ranges")
     assert again.interrupt()[0] == 130
     assert [row["offset"] for row in rows(out)] == [0, 1, 2, 6, 7, 8, 9, 10, 11]
     assert [one["rowsWritten"] for one in manifest(out)["runs"]] == [6, 3]

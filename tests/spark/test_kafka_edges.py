@@ -122,7 +122,7 @@ def test_the_earliest_offset_is_the_log_start_offset(log_dir):
     assert read(log_dir) == both(4, 12)
     assert read(log_dir, startingOffsets='{"orders":{"0":-2,"1":-2}}') == both(4, 12)
     assert read(log_dir, startingTimestamp=at(1)) == both(4, 12, (1, 3))
-    with pytest.raises(DataLossError, match="orders-0: offsets from 2 up to 4 are gone"):
+    with pytest.raises(DataLossError, match="orders-0: offsets 2 to 3 are gone"):
         read(log_dir, startingOffsets='{"orders":{"0":2,"1":0}}')
 
 

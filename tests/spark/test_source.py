@@ -88,7 +88,7 @@ def test_decode_reads_the_schemas_of_the_log(spark, registries):
         ({"mode": "LENIENT"}, "option mode: expected PERMISSIVE, DROPMALFORMED or FAILFAST, found 'LENIENT'"),
         ({"columns": "ofset"}, "option columns: there is no column 'ofset'; did you mean 'offset'?"),
         ({"columns": "offset,decoded"}, "option columns: decoded needs decode=auto"),
-        ({"output": "batches", "dedupe": "true"}, "output=batches has the batches of all replicas"),
+        ({"output": "batches", "dedupe": "true"}, "output=batches always has the batches of all replicas"),
         ({"output": "batches", "columns": "offset"}, "output=batches has columns of its own"),
         ({"output": "findings", "startingOffset": "1"}, "startingOffset: output=findings always covers whole"),
         ({"columns": "valueDecoded"}, "need the option schema"),
@@ -138,7 +138,7 @@ def test_what_a_stream_says_steers_no_terminal(tmp_path, capsys):
         list(reader.read(partition))
     reader.commit(end)
     said = capsys.readouterr().err
-    assert "are gone; continuing with the remaining records" in said
+    assert "gone; continuing with the remaining records" in said
     assert not terminals.Screen(said.encode("utf-8", "backslashreplace"), 0).faults
 
 

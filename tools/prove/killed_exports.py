@@ -211,7 +211,7 @@ class Export:
     @property
     def is_done(self) -> bool:
         """Whether it has reported that everything is written."""
-        return "rows/s" in self.said or "records added in" in self.said
+        return "rows/s" in self.said or " added in " in self.said
 
     @property
     def status(self) -> int | None:
@@ -292,7 +292,7 @@ class Trial:
         export.until(export.holds)
         held = time.monotonic()
         if kind == "follow":
-            export.until(lambda: "waiting" in export.said or "records added:" in export.said)
+            export.until(lambda: "waiting" in export.said or " added:" in export.said)
             export.bury()
         self.took = time.monotonic() - held if kind == "follow" else self.finish(export) - held
         self.reset()

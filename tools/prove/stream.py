@@ -48,8 +48,8 @@ SETTINGS = {
     "message.timestamp.before.max.ms": str(1 << 62),
 }
 RETAINED = {"retention.bytes": str(200 << 10), "file.delete.delay.ms": "1000", "retention.ms": "-1"}
-GONE = re.compile(r"(\w+)-(\d+): offsets from (\d+) up to (\d+) are gone")
-GONE_LINE = re.compile(r"\S+: offsets from \d+ up to \d+ are gone[^\n]*")
+GONE = re.compile(r"(\w+)-(\d+): offsets? (\d+)(?: to (\d+))? (?:is|are) gone")
+GONE_LINE = re.compile(r"\S+: offsets? \d+(?: to \d+)? (?:is|are) gone[^\n]*")
 Key = tuple[str, int, int]
 Row = tuple[object, ...]
 
@@ -179,7 +179,7 @@ def begins(checkpoint: Path) -> dict[tuple[str, int], int]:
 
 def compare(rows: list[tuple[Key, Row]], got: dict[Key, Row], said: str, first: dict[tuple[str, int], int]) -> Verdict:
     counts = Counter(key for key, _ in rows)
-    gone = {(topic, int(part), n) for topic, part, a, b in GONE.findall(said) for n in range(int(a), int(b))}
+    gone = {(topic, int(part), n) for topic, part, a, b in GONE.findall(said) for n in range(int(a), int(b or a) + 1)}
     lacking = got.keys() - counts.keys()
     earlier = {key for key in lacking if key[:2] in first and key[2] < first[key[:2]]}
     return Verdict(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from kdump.errors import UsageError
+from kdump.errors import UsageError, first_of
 from kdump.segments.regions import Damage
 from kdump.spark.source.reading import UNREADABLE
 
@@ -67,15 +67,14 @@ def unread(runs: Iterable[dict[str, Any]]) -> list[str]:
 
 
 def refuse_unread(runs: Sequence[dict[str, Any]], path: str, *, skip_unreadable: bool, hint: str) -> None:
-    """Raise UsageError if an earlier run into ``path`` left out unreadable bytes: more rows would hide the gap.
+    """Raise UsageError if an earlier run into ``path`` left out unreadable bytes. More rows would hide this gap.
 
     If ``skip_unreadable``, earlier runs with this option are accepted. ``hint`` is the end of the message.
     """
     left = unread(run for run in runs if not (skip_unreadable and run["options"].get("skipUnreadable") == "true"))
     if left:
-        many = f" and {len(left) - 1} more files" if len(left) > 1 else ""
         raise UsageError(
-            f"{path}/_manifest.json: {left[0]}{many} could not be read, so records are missing in the output: {hint}"
+            f"{path}: records are missing, because {first_of(left, 1)} could not be read (see _manifest.json): {hint}"
         )
 
 
@@ -125,7 +124,7 @@ def manifest(
 
 
 def plus(run: dict[str, Any], steps: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Return a run's manifest entry with further steps added. Each file has one entry in the result."""
+    """Return a run's manifest entry with the counts of ``steps`` added. Each input file has one entry in the result."""
     files = {file["file"]: file for file in run["files"]}
     for file in [file for step in steps for file in step["files"]]:
         name = file["file"]
@@ -141,7 +140,7 @@ def plus(run: dict[str, Any], steps: Sequence[dict[str, Any]]) -> dict[str, Any]
 
 
 def totals(parts: Iterable[dict[str, Any]]) -> dict[str, Any]:
-    """Return the sum of the entries of a run's files, or of several runs' totals (a file counts once in each run)."""
+    """Return the sum of the entries of a run's files, or of the totals of several runs."""
     total = NOTHING
     for part in parts:
         total = {**_sum(total, part), "files": total["files"] + part.get("files", 1)}

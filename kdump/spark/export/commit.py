@@ -40,7 +40,7 @@ _MARKS: Final = {MANIFEST, COMMIT, "_SUCCESS", f"{DAMAGED}/_SUCCESS"}
 
 Commit: TypeAlias = dict[str, Any]
 """The commit of a run, as JSON: ``request`` (its settings), ``run`` (its manifest entry), ``staging`` (the folder's
-name), ``replaces`` (whether the old output goes), ``removes`` and ``moves`` (paths of files).
+name), ``replaces`` (whether the old output is deleted), ``removes`` and ``moves`` (paths of files).
 """
 
 
@@ -52,8 +52,8 @@ def written(runs: Iterable[dict[str, Any]]) -> list[str]:
 def publish(output: Output, staging: Output, commit: Commit, check: Callable[[], None]) -> None:
     """Publish the files and the manifest of the prepared folder ``staging``: by a rename, or by a journal.
 
-    ``check`` is called before the output changes, and raises if this run has lost its lock. An error up to this call
-    leaves the output unchanged. After a later error the output is unchanged, or the next run completes the commit.
+    ``check`` is called before the output changes, and raises if this run has lost its lock. The output is then
+    unchanged. After a later error the output is unchanged, or the next run completes the commit.
     """
     try:
         names = [name for name in staging.files() if name not in _NEVER_MOVED]
@@ -124,7 +124,7 @@ def _clear(output: Output, old: Folder, removes: list[str]) -> None:
 
 
 def move(output: Output, staging: Folder, names: Iterable[str]) -> None:
-    """Move files to the output, unless they are there already: COPIES at a time in a store that moves by copying."""
+    """Move files to the output, unless they were moved before. A store without renames copies COPIES at a time."""
     with ThreadPoolExecutor(1 if output.renames_whole else COPIES) as pool:
         try:
             list(pool.map(lambda name: output.take(staging, name), names))
@@ -183,8 +183,8 @@ def _put_in_place(output: Output, name: str) -> None:
     commit = _read(output)
     if commit is None:
         raise KdumpError(
-            f"{old.path} has an old output of {output.path}, but {output.path}/{COMMIT}, which belongs to the new "
-            f"output, is missing: move or delete {old.path}"
+            f"{old.path} is the old output of {output.path}, but the file {output.path}/{COMMIT} of the new output "
+            f"is missing: move or delete {old.path}"
         )
     _clear(output, old, commit["removes"])
 

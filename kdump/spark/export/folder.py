@@ -1,9 +1,9 @@
 """A folder on any file system that Spark supports: list, create, move and delete its files.
 
 No other module of kdump creates, renames or deletes files on Hadoop's file systems. :mod:`kdump.output.files` handles
-files on the driver's own disks (``file:``): they are flushed, then published by an atomic rename that replaces nothing.
-On these disks, text files are replaced atomically. Renaming a folder is atomic for the schemes of ``_WHOLE_RENAMES``;
-other stores copy each file.
+files on the driver's own disks (``file:``): they are flushed, then published by an atomic rename that fails if the
+target exists. On these disks, text files are replaced atomically. Renaming a folder is atomic for the schemes of
+``_WHOLE_RENAMES``; other stores copy each file.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ class Folder:
         with writing(f"{self.shown}/{name}"):
             moved = self._files.rename(source._at(name), self._at(name))
         if not moved:
-            raise KdumpError(f"{self.shown}: {name} cannot be moved to its place")
+            raise KdumpError(f"{self.shown}/{name}: Spark cannot move the new file to this path")
 
     def rename(self, old: str, name: str) -> None:
         """Move a file within this unpublished folder to the path ``name``. Raises KdumpError if ``name`` exists."""
@@ -144,7 +144,7 @@ class Folder:
             self._files.mkdirs(self._at(name).getParent())
             moved = self._files.rename(self._at(old), self._at(name))
         if not moved:
-            raise KdumpError(f"{self.shown}: {old} cannot be moved to {name}")
+            raise KdumpError(f"{self.shown}/{name}: Spark cannot move {old} to this path")
 
     def become(self, target: Folder) -> None:
         """Rename this folder to ``target``, which must not exist. Raises KdumpError if that fails."""

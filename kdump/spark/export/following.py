@@ -21,7 +21,7 @@ from datetime import UTC, datetime
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from kdump.errors import FailingDiskError, KdumpError, StoreError, UnreadableError, UsageError
+from kdump.errors import FailingDiskError, KdumpError, StoreError, UnreadableError, UsageError, many
 from kdump.spark import session
 from kdump.spark.export import account, commit, job
 from kdump.spark.export.folder import NEW
@@ -70,8 +70,8 @@ class Follower:
     def __init__(self, export: job.Export, listener: job.Listener) -> None:
         if export.format not in FORMATS:
             raise UsageError(
-                f"--format {export.format}: --incremental and --follow write {', '.join(FORMATS)}; for other tables "
-                'use a stream: spark.readStream.format("kdump")'
+                f"--format {export.format}: --incremental and --follow can only write {', '.join(FORMATS)}; for "
+                'a table use a stream: spark.readStream.format("kdump")'
             )
         self._export, self._listener = export, listener
         self._options = job.source_options(export)
@@ -134,9 +134,9 @@ class Follower:
         checkpoint.write_manifest()
 
     def _fail(self, error: UnreadableError) -> None:
-        """Raise a read error, or keep it so that the step ends before the unreadable bytes of this folder only.
+        """Raise a read error, or keep it: the step then reads its folder only up to the unreadable bytes.
 
-        In mode FAILFAST errors are raised. Else ``--follow`` keeps them, and ``skip_unreadable`` those of a disk.
+        Mode FAILFAST raises all errors. Otherwise ``--follow`` keeps them, and ``skip_unreadable`` those of a disk.
         """
         skips = self._options.skip_unreadable and isinstance(error, FailingDiskError)
         if self._options.mode == words.FAILFAST or not (self._forever or skips):
@@ -147,7 +147,7 @@ class Follower:
 
     def _wait(self, pause: float) -> None:
         total = self.added.summary
-        text = f"{total.rows} records added in {self._steps} steps; waiting for more (Ctrl-C ends)"
+        text = f"{many(total.rows, 'record')} added in {many(self._steps, 'step')}; waiting for more (Ctrl-C ends)"
         self._listener.progress(text, 0, 0)
         time.sleep(pause)
 
@@ -215,7 +215,8 @@ class Follower:
         self._lost += lost
         for text in (*lost, *_unknown(advance, since)):
             self._listener.note(text)
-        self._listener.note(f"{done.rows} records added: {done.files} files, {done.damaged_ranges} damaged ranges")
+        counts = f"{many(done.files, 'file')}, {many(done.damaged_ranges, 'damaged range')}"
+        self._listener.note(f"{many(done.rows, 'record')} added: {counts}")
         return state
 
 
@@ -310,8 +311,8 @@ class Checkpoint:
     def open(self, *, skip_unreadable: bool = False) -> State:
         """Complete the commits of a killed run, delete its other files, and return the position of the output.
 
-        Raises UsageError if the output is not an incremental export or has other settings, and if an earlier run left
-        out unreadable bytes, unless both runs have ``skip_unreadable``.
+        Raises UsageError if the output is not an incremental export, has other settings, or lacks unreadable bytes that
+        an earlier run left out. The last is permitted if both runs have ``skip_unreadable``.
         """
         output = self._output
         numbers = self._numbers()

@@ -5,8 +5,8 @@ object store two exports may get the lock: each reads the lock again before it c
 them end.
 
 A holder on this machine is dead if its process is gone. A live holder touches the file every :data:`BEAT` seconds. A
-holder on another machine that has not done so for :data:`SILENCE` seconds counts as dead. These seconds are the
-difference of two file times, so that no clocks of machines are compared.
+holder on another machine that has not done so for :data:`SILENCE` seconds counts as dead. The seconds are measured
+between two file times of one file system, because clocks of machines differ.
 """
 
 from __future__ import annotations

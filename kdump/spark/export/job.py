@@ -85,8 +85,8 @@ class Listener(NamedTuple):
     """Callbacks of an export.
 
     ``note`` receives sentences about inputs that are left out. ``progress`` receives the current work, the number of
-    tasks done, and the number of all tasks. ``done`` receives the result before the journal is deleted, so that after a
-    kill the next run reports it again.
+    tasks done, and the number of all tasks. ``done`` receives the result before the journal is deleted. If the run is
+    killed between the two, the next run reports the result again.
     """
 
     note: Callable[[str], None]
@@ -96,7 +96,7 @@ class Listener(NamedTuple):
     """Called for each damaged range in the written splits, with its file."""
 
     def damages(self, run: dict[str, Any]) -> None:
-        """Report the damaged ranges of a run. The summary reports the unreadable bytes instead."""
+        """Report the damaged ranges of a run, but not its unreadable bytes, which the summary reports."""
         for file, damage in account.damaged_ranges(run):
             if damage.kind != UNREADABLE:
                 self.damage(file, damage)
@@ -109,8 +109,8 @@ def run(export: Export, listener: Listener) -> Summary:
     """Run an export and return its summary.
 
     Raises UsageError, UnreadableError, MalformedError (damage in mode FAILFAST), and KdumpError if Spark fails or the
-    counts of rows differ. After an error no file is published, or the next run completes the commit. A table may have
-    the rows, because Spark itself commits it.
+    counts of rows differ. After an error no file is published, or the next run completes the commit. But Spark itself
+    commits a table, so the table may have the rows after an error.
     """
     options = source_options(export)
     check(export, adds=False)
@@ -186,7 +186,7 @@ def _be_outside(export: Export) -> None:
 
 
 def _parts(uri: str) -> tuple[str, str, list[str]]:
-    """Return the scheme, the authority (empty: the default of the settings) and the folders of a URI."""
+    """Return scheme, authority and folders of a URI. An empty authority means the one of Hadoop's settings."""
     scheme, _, rest = without_secret(uri).partition(":")
     authority, _, path = rest[2:].partition("/") if rest.startswith("//") else ("", "", rest)
     return HADOOP_NAMES.get(scheme, scheme), authority, [name for name in path.split("/") if name]
@@ -269,7 +269,7 @@ def source_options(export: Export) -> words.SourceOptions:
     if export.format != "parquet" or export.target_file_size is not None:
         what = "--target-file-size" if export.format == "parquet" else f"--format {export.format}"
         raise UsageError(
-            f"--partition-by subject cannot be combined with {what}: only kdump's own writer has its tables"
+            f"--partition-by subject cannot be combined with {what}: kdump writes these tables itself, as Parquet"
         )
     if options.schema is not None:
         raise UsageError("--partition-by subject cannot be combined with --schema: each subject gets its own columns")
@@ -399,7 +399,10 @@ class Work:
             by_workers = self.export.target_file_size is None and self.output.is_parquet
             parts = parquet.parts_of(self.output, self.listener.note) if by_workers else None
             if parts is None and options.by_subject:
-                raise KdumpError(f"{self.output.shown}: only the workers can write the tables of subjects")
+                raise KdumpError(
+                    f"{self.output.shown}: --partition-by subject needs an output that Spark's workers can write; the "
+                    "note above gives the reason"
+                )
             if parts is not None:
                 folders = {name: FOLDERS[name][0] for name in self.export.partition_by}
                 layout = parquet.FolderLayout(folders, self.options.names)
@@ -412,7 +415,7 @@ class Work:
                 counted = counts.value
         missing = [split.name for split in self.splits if split.number not in counted]
         if missing:
-            raise KdumpError(f"{missing[0]}: no task has reported its reads: run the export again")
+            raise KdumpError(f"{missing[0]}: no task has reported how many bytes it read: run the export again")
         return counted
 
     def _by_headers(self, split: Split) -> account.SplitAccount | None:
@@ -425,7 +428,7 @@ class Work:
         return account.by_headers(split, control=options.include_control, filtered=filtered)
 
     def _check(self, counted: dict[int, counting.Counted]) -> dict[str, int | None]:
-        """Return the rows of each file. Raises KdumpError if the counts in headers, read rows and files differ."""
+        """Return the number of rows in each file. Raises KdumpError if counts of headers, tasks and files differ."""
         rows = sum(one.account.rows or 0 for one in counted.values())
         with session.watched(self.spark, "counting", self.listener.progress):
             files = self.output.rows()

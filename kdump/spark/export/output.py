@@ -67,7 +67,7 @@ _EXPRESSIONS: Final = {
 
 
 SHUFFLED: Final = 1.5
-"""The bytes of rows in a shuffle divided by their bytes in a file: measured 1 for random bytes, 3 for similar texts."""
+"""The size of rows in a shuffle divided by their size in a file. Measured: 1 for random bytes, 3 for similar texts."""
 FOOTERS: Final = 8
 
 
@@ -238,8 +238,8 @@ class Output(Folder):
         """Return the manifest entries of earlier runs into this output.
 
         Raises UsageError if ``mode`` (``error``, ``append`` or ``overwrite``) does not permit a write to this output.
-        That includes ``append`` after a run that left out unreadable bytes (:func:`account.refuse_unread`). Raises
-        KdumpError if kdump did not write the manifest.
+        Mode ``append`` is not permitted after a run that left out unreadable bytes (:func:`account.refuse_unread`).
+        Raises KdumpError if kdump did not write the manifest.
         """
         if not self.exists() or (self.is_empty() and mode != "append"):
             return []
@@ -344,8 +344,8 @@ class Table(Output):
         if self.exists(WRITING):
             began = json.loads(self.read_text(WRITING))["began"]
             raise KdumpError(
-                f"{self._table}: the export that began at {began} did not complete; the table's history shows whether "
-                f"the rows of this export are there: check it, then delete {self.path}/{WRITING}"
+                f"{self._table}: the export that began at {began} did not complete. Check in the table's history if "
+                f"the table has its rows, then delete {self.path}/{WRITING}"
             )
         if self.exists() and not self.is_empty():
             return super().check(mode, skip_unreadable=skip_unreadable)

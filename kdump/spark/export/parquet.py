@@ -130,14 +130,14 @@ Parts: TypeAlias = LocalParts | StoreParts
 
 
 def parts_of(output: Output, note: Callable[[str], None]) -> Parts | None:
-    """Return the place of the workers' files for a new output, or None if Python cannot write there.
+    """Return where the workers write the files of a new output; None if Python cannot write there.
 
     ``note`` receives the reason for None. In a store the folder is created, and deleted if the result is None.
     """
     local = output.local
     if local is not None:
         return LocalParts(str(local), output.shown)
-    reason = "PyArrow opens no store for it"
+    reason = "PyArrow cannot open this store"
     try:
         store, root = place(output.uri)
         if isinstance(store, RemoteFiles):
@@ -184,7 +184,7 @@ class FolderLayout:
     columns: tuple[str, ...]
 
     def parted(self, batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """Divide an Arrow batch of one segment, in its order: yield a folder and its rows with the output's columns."""
+        """Divide an Arrow batch by folder. Yield each folder and its rows in order, with the output's columns."""
         rows = batch.select([name for name in batch.schema.names if name in self.columns or name in typed.NAMES])
         if not {"date", "hour"} & self.folders.keys():
             yield self._folder(batch, None), rows
@@ -219,7 +219,7 @@ class FolderLayout:
 
 
 def _floored(times: pa.Array, unit: int) -> pa.Array:
-    """Return for each time the number of whole units since 1970; null for null. ``unit`` is in microseconds."""
+    """Return the number of whole units from 1970 to each time; null for null. A unit has ``unit`` microseconds."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 SET_BY_SPARK: Final = ("SPARK_LOCAL_DIRS", "SPARK_AUTH_SOCKET_TIMEOUT", "SPARK_BUFFER_SIZE", "SPARK_PYTHON_RUNTIME")
 """Variables that Spark 4 sets for each Python process of a stream, in one map per source and without a lock.
 
-Two streams that begin at the same time may break the map, and then no stream of the session works
-(OptionalDataException). If the map has the variables from the start, Spark does not change its structure.
+Two streams that begin at the same time may corrupt the map. Then no stream of the session works
+(OptionalDataException). :func:`register` adds the variables first, so Spark only replaces their values.
 """
 _ONE: Final = Lock()
 

@@ -88,9 +88,9 @@ class AnswerTask(NamedTuple):
 
 
 def _asking(options: SourceOptions, note: Callable[[str], None], rows: list[Row]) -> Asking:
-    """Find the partitions that ``options`` select, and return the state of the question about them.
+    """Find the partitions that ``options`` select. Return them with the selection, the time and a reporter.
 
-    Its reporter adds messages on damage to ``rows``. Raises UsageError, and UnreadableError like :func:`refuse`.
+    The reporter adds messages on damage to ``rows``. Raises UsageError, and UnreadableError like :func:`refuse`.
     """
     report = _reporter(rows, note, skip=options.skip_unreadable)
     question = question_named(options.output)
@@ -189,8 +189,8 @@ def read(task: AnswerTask) -> Iterator[pa.RecordBatch]:
 class CheckTask(NamedTuple):
     """The partitions that a task checks.
 
-    ``covered``: one partition, without segments, of each log dir whose findings an earlier task reports. ``rows``: rows
-    of the driver that the task also yields. ``skip``: the option ``skipUnreadable``.
+    ``covered`` has a partition without segments for each log dir whose own findings an earlier task reports. ``rows``:
+    rows of the driver that the task also yields. ``skip``: the option ``skipUnreadable``.
     """
 
     partitions: list[Partition]

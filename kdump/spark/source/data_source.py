@@ -216,8 +216,8 @@ class _StreamReader(Carried):
     def latestOffset(self, start: dict[str, Any] | None = None, limit: Any = None) -> dict[str, Any]:  # noqa: N802  Spark's
         """Return the end of a trigger.
 
-        Releases before 4.2 pass neither start nor limit. The start is then the end of the last planned range: a stream
-        that continues at ``x`` first plans the range from ``x`` to ``x``.
+        Releases before 4.2 pass neither start nor limit. The start is then the end of the last planned range. This
+        holds for a stream that continues at ``x``, too: Spark first plans the empty range from ``x`` to ``x``.
         """
         if not self._is_reported:
             self._is_reported = True
@@ -239,7 +239,7 @@ class _StreamReader(Carried):
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         if self._looked_from not in (None, start):
             raise KdumpError(
-                "Spark asked for new data before it passed the position of the stream; nothing was read. Unset "
+                "Spark asked for new data before it gave the position of the stream, so nothing was read. Unset "
                 "spark.sql.streaming.triggerAvailableNowWrapper.enabled, or use Spark 4.2 or later"
             )
         self._at, self._looked_from = end, None

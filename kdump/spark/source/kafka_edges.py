@@ -12,7 +12,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from kdump.answers.offsets import TimeLookup
-from kdump.errors import DamageError, UsageError
+from kdump.errors import DamageError, UsageError, offsets_are
 from kdump.log_reader.filter import Filter
 from kdump.log_reader.segment_choice import byte_range
 from kdump.primitives.terminal import path_text
@@ -86,7 +86,7 @@ def edges(
 
 
 def _offset(edge: Edge | None, partition: Partition, earliest: int, lost: Callable[[str], None]) -> int | None:
-    """Return the offset of an edge; None for the end of the log, also if all records are before the edge's time."""
+    """Return the offset of an edge; None for the end of the log, or if all records are before the edge's time."""
     key = partition.topic or "", partition.partition or 0
     if edge is None:
         return None
@@ -99,7 +99,7 @@ def _offset(edge: Edge | None, partition: Partition, earliest: int, lost: Callab
     if offset is None or offset == LATEST:
         return _latest(partition, earliest)
     if offset < earliest:
-        lost(f"{partition.name}: offsets from {offset} up to {earliest} are gone")
+        lost(f"{partition.name}: {offsets_are(offset, earliest - 1)} gone")
         return earliest
     base = partition.segments[-1].base_offset if partition.segments else None
     if base is None or offset > base:

@@ -110,8 +110,8 @@ OPTIONS: Final = (
     KafkaOption(
         "kafka.auto.offset.reset",
         REFUSED,
-        "Kafka's source refuses it too, and kafka.key.deserializer, kafka.value.deserializer, kafka.enable.auto.commit "
-        "and kafka.interceptor.classes.",
+        "Also kafka.key.deserializer, kafka.value.deserializer, kafka.enable.auto.commit and "
+        "kafka.interceptor.classes. Kafka's source refuses them too.",
     ),
     KafkaOption("kafka.*", IGNORED, "kdump contacts no broker."),
     KafkaOption("endingOffsets, endingOffsetsByTimestamp", f"{REFUSED} in a stream", "Kafka's source refuses it too."),
@@ -297,7 +297,7 @@ def _assigned(text: str) -> frozenset[Key]:
     named = _json("assign", text, _PARTITIONS, list).items()
     found = [(topic, number) for topic, numbers in named for number in numbers]
     if not found or not all(type(number) is int and number >= 0 for _, number in found):
-        raise UsageError(f"option assign: expected as in {_PARTITIONS}, found {text!r}")
+        raise UsageError(f"option assign: expected JSON such as {_PARTITIONS}, found {text!r}")
     return frozenset(found)
 
 
@@ -307,7 +307,7 @@ def _json(name: str, text: str, like: str, kind: type) -> dict[str, Any]:
     except ValueError:
         found = None
     if not isinstance(found, dict) or not all(isinstance(each, kind) for each in found.values()):
-        raise UsageError(f"option {name}: expected as in {like}, found {text!r}")
+        raise UsageError(f"option {name}: expected JSON such as {like}, found {text!r}")
     return found
 
 
@@ -317,7 +317,7 @@ def _by_partition(name: str, text: str, least: int) -> dict[Key, int]:
     for topic, numbers in _json(name, text, _OFFSETS, dict).items():
         for number, value in numbers.items():
             if not re.fullmatch(r"\d{1,10}", number, re.ASCII) or type(value) is not int or value < least:
-                raise UsageError(f"option {name}: expected as in {_OFFSETS}, found {number!r}: {value!r}")
+                raise UsageError(f"option {name}: expected JSON such as {_OFFSETS}, found {number!r}: {value!r}")
             found[topic, int(number)] = value
     return found
 
@@ -325,8 +325,8 @@ def _by_partition(name: str, text: str, least: int) -> dict[Key, int]:
 def _edge(names: tuple[str, ...], rest: Mapping[str, str], taken: Mapping[str, str]) -> tuple[Edge | None, list[str]]:
     """Return the edge of the option that is used, and notes on the given options that it overrides.
 
-    ``names`` are in order of precedence. The edge is None if no option is given, or if the first is used (one time for
-    all partitions), because kdump's source has an option for this.
+    ``names`` are in order of precedence. The edge is None if no option is given. It is also None if the first is used
+    (one time for all partitions), because kdump's source has the same option.
     """
     by_time, by_offset = names[1:]
     used = [name for name in names if name in taken or name.lower() in rest]

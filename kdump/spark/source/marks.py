@@ -1,8 +1,9 @@
 """The position of a stream in a partition folder, and checks that the log before this position is unchanged.
 
 A broker rolls, renames, deletes and compacts segments; then the position is found again by its Kafka offset. Under a
-new leader a broker may truncate a log and write other records at the same offsets (KIP-101). Leader epochs, which never
-fall along a log, and the last batch read show this. The topic id shows that a topic was created again (KIP-516).
+new leader a broker may truncate a log and write other records at the same offsets (KIP-101). This has happened if the
+last batch read has changed, or if a batch before it has a newer leader epoch. The topic id shows that a topic was
+created again (KIP-516).
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class Mark(NamedTuple):
     - ``batch``, ``crc``, ``epoch``: position, checksum and leader epoch (-1 for none) of the last batch read. ``batch``
       is -1 if the file has no valid batch.
     - ``topicId``: the topic's id as Kafka writes it, empty if there is none.
-    - ``since``: the Kafka offset at which the trigger that ends here began; None if no file name shows it.
+    - ``since``: the first Kafka offset of the trigger that ends at this mark; None if no file name shows this offset.
     - ``trigger``: the number of this trigger, 0 at the start of the stream.
     - ``gone``: whether the folder did not exist.
     """
@@ -183,8 +184,8 @@ def _other_batch(partition: Partition, older: list[Segment], mark: Mark) -> int 
 
     Compares only the batch that now holds the last offset read (``mark.offset - 1``):
 
-    - If the batch continues past that offset, the log is another one. The result is the base offset of the batch.
-    - If it ends at that offset with another checksum, and was not compacted, the log is another one. The result is the
+    - If the batch continues past that offset, the log was rewritten. The result is the base offset of the batch.
+    - If it ends at that offset with another checksum, and was not compacted, the log was rewritten. The result is the
       log's first offset. A batch with all its records and no delete horizon (KIP-534) was not compacted.
     - Otherwise the result is None. Compaction rebuilds wrappers of magic 0 and 1, so they are not compared.
     """

@@ -479,7 +479,8 @@ def _agree(options: SourceOptions) -> None:
         raise UsageError(f"option remote: output={options.output} covers only files, not segments in remote storage")
     if options.output == BATCHES and (options.dedupe or options.committed):
         raise UsageError(
-            "output=batches has the batches of all replicas and transactions: remove the options dedupe and isolation"
+            "output=batches always has the batches of all replicas, and of all transactions: remove the options "
+            "dedupe and isolation"
         )
     _check_taken(options)
     if options.schema is None and not set(_TYPED).isdisjoint(options.columns):
@@ -591,7 +592,7 @@ def _among(span: ValueSpan, values: frozenset[Any]) -> ValueSpan:
 
 
 def _limits(value: object) -> tuple[int, int] | None:
-    """Return a whole number or a time (in ms since 1970) of a filter, and the next number; None for other values."""
+    """Return ``n`` and ``n + 1`` for a filter's value ``n``: a whole number, or a time in ms since 1970; else None."""
     if type(value) is int:
         return value, value + 1
     if isinstance(value, datetime) and value.tzinfo is not None:

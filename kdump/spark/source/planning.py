@@ -60,8 +60,8 @@ class Split:
     - ``stable``: the last stable offset if the read stops there, else None.
     - ``offsets``: the ranges to read (ends exclusive), or None for all.
     - ``summary``: the counts from the headers, if they were read; ``number`` is the index of the split in the plan.
-    - ``live``: the expected offsets (end exclusive) of a file that may be deleted before it is read; ``head``: its
-      first bytes, to detect that another file has replaced it.
+    - ``live``: for a file that a broker may delete before it is read, the expected offsets (end exclusive). ``head`` is
+      then the first bytes of the split, to detect that another file has replaced the file.
     """
 
     files: Files
@@ -440,7 +440,7 @@ def _walked(source: log_dirs_files.Source, split_bytes: int, start: int, stop: i
 
 
 def _spaced(positions: Iterable[int], split_bytes: int, start: int, stop: int) -> list[int]:
-    """Return some of ``positions``, at least ``split_bytes`` apart. The last split has at least half as many bytes."""
+    """Return some of ``positions``, at least ``split_bytes`` apart. The last split has at least half of it."""
     cuts: list[int] = []
     last = start
     for position in positions:

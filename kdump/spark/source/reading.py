@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 from kdump.arrow import header_rows
 from kdump.arrow import schema as arrow_schema
 from kdump.arrow.columns import Rows
-from kdump.errors import DamageError, FailingDiskError, PartlyUnreadableError, UnreadableError
+from kdump.errors import (
+    DamageError,
+    FailingDiskError,
+    PartlyUnreadableError,
+    UnreadableError,
+    many_are,
+    offsets_are,
+    offsets_text,
+)
 from kdump.log_dirs.file_names import DELETED
 from kdump.log_reader import header_scan
 from kdump.log_reader.batch_selection import BatchSelection
@@ -61,9 +69,9 @@ _FAILFAST_HINT: Final = (
 def refuse(error: UnreadableError, *, skip: bool) -> None:
     """Raise a read error in a task of findings or answers. Spark then retries the task, and at last ends the job.
 
-    Damage of a tiered segment is not raised, because it becomes rows. If ``skip`` is true (the option
-    ``skipUnreadable``), bytes that a failing disk does not return become rows too. If other errors became rows, an
-    outage of a store would look like an answer.
+    Two errors are not raised, because they become rows: damage of a tiered segment and, if ``skip`` is true (the option
+    ``skipUnreadable``), bytes that a failing disk does not return. Any other error ends the job: after an outage of a
+    store, its rows would look like an answer.
     """
     if not (isinstance(error, PartlyUnreadableError) or (skip and isinstance(error, FailingDiskError))):
         raise error
@@ -84,7 +92,7 @@ def contents(
 ) -> Iterator[Content]:
     """Yield the batches, damaged ranges and padding of ``split``.
 
-    Compiled code adds the records of the batches that it supports directly to ``rows``; these batches have no records.
+    For batches that compiled code supports, it adds the records to ``rows``, and yields the batch without records.
 
     Raises UnreadableError at the first damage in mode FAILFAST. In every mode it is raised for unreadable bytes or a
     file that has become shorter; Spark then retries the task. With ``skip_unreadable`` the bytes that a failing disk
@@ -222,7 +230,7 @@ def damage_text(damage: Damage) -> str:
     text = f"byte {damage.at}: {damage.reason}"
     if damage.expected is not None or damage.found is not None:
         text += f" (expected {damage.expected}, found {damage.found})"
-    return f"{text}; {damage.size} bytes from byte {damage.position} on are lost"
+    return f"{text}; {many_are(damage.size, 'byte')} lost, from byte {damage.position} on"
 
 
 def read(split: Split, options: SourceOptions) -> Iterator[pa.RecordBatch]:
@@ -249,8 +257,8 @@ def _open(split: Split, options: SourceOptions) -> OpenSource | None:
     if split.live is None and gone is not None:
         raise gone
     folder = split.files.shown(posixpath.dirname(split.path))
-    text = f"{folder}: offsets from {split.live[0]} up to {split.live[1]} are gone"  # type: ignore[index]  # else it was raised
-    lose(text, options, print_line)
+    first, end = split.live  # type: ignore[misc]  # else it was raised
+    lose(f"{folder}: {offsets_are(first, max(first, end - 1))} gone", options, print_line)
     return None
 
 
@@ -265,7 +273,8 @@ def vanished(splits: Iterable[Split]) -> Iterator[str]:
         if split.live is not None and not any(split.files.look(path) for path in _names(split)):
             offsets[split.name] = split.live
     for name, (first, end) in offsets.items():
-        yield f"{name} was deleted before it was read completely: offsets from {first} up to {end} may be missing"
+        missing = offsets_text(first, max(first, end - 1))
+        yield f"{name} was deleted before it was read completely: {missing} may be missing"
 
 
 class Tally:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
 
-from kdump.errors import Reporter, StoreError, UnreadableError, raise_it
+from kdump.errors import Reporter, StoreError, UnreadableError, offsets_are, raise_it
 from kdump.log_dirs.finder import NO_SEGMENT
 from kdump.log_dirs.remote import RemoteFiles, is_there
 from kdump.log_reader import header_scan
@@ -129,9 +129,10 @@ def _initial(options: SourceOptions, note: Callable[[str], None], listings: List
 
 
 def ends(options: SourceOptions, start: Offsets | None = None, listings: Listings | None = None) -> Ends:
-    """Return the end offset of each folder, which is the offset after its last valid batch.
+    """Return the end offset of each folder: the offset after its last valid batch.
 
-    Raises UnreadableError, with ``failOnDataLoss`` also if a segment of ``listings`` after ``start`` has disappeared.
+    Raises UnreadableError. With ``failOnDataLoss`` it is also raised if a segment after ``start`` in ``listings`` has
+    disappeared.
     """
     known, marks = listings or Listings(), {key: Mark(**fields) for key, fields in (start or {}).items()}
     return _until_still(lambda _: _ends(options, marks, known), options)
@@ -156,10 +157,10 @@ def advance(
 ) -> Advance:
     """Return the end of a trigger that begins at ``start``.
 
-    With ``target`` the trigger reads only its folders, and up to its offsets at most. The folder that has waited
-    longest comes first. A closed segment whose size and names show that it is within the limits is not read here. In
-    other segments the headers are read, from an index entry on; in folders of ``checked`` all bytes are read. A trigger
-    ends after a batch with a right checksum: a truncated batch at the end is left to the next trigger.
+    With ``target`` the trigger reads only the folders of ``target``, at most up to their offsets there. It begins with
+    the folder that was read longest ago. A closed segment is not read here if its size and the file names show that it
+    is within the limits. In other segments the headers are read, from an index entry on; in folders of ``checked`` all
+    bytes are read. A trigger ends after a batch with a right checksum. The next one reads a truncated batch.
 
     ``fail`` is called for each error, perhaps several times; by default it raises. If it returns, the trigger ends
     before the error in this folder. A segment of ``listings`` that has disappeared is an error too
@@ -452,7 +453,7 @@ def _take(partition: Partition, place: tuple[Segment, int], at: Mark, meter: _Me
 def _skip(segment: Segment, source: Source, position: int, at: Mark, meter: _Meter) -> int:
     """Return a position up to which all batches are within the limits of ``meter``, and count these batches.
 
-    It is the position of the last but one index entry within the limits, so at least one batch within the limits
+    It is the position of the second last index entry within the limits, so at least one batch within the limits
     follows. Without such an entry the result is ``position``.
     """
     room = meter.room
@@ -522,9 +523,8 @@ def between(
     """Return the splits between two offsets of the stream.
 
     ``lost`` is called for each loss of records after ``start`` that the two offsets or ``listings`` show. It may raise;
-    otherwise the remaining records are read. ``note`` is called for records of transactions with an unknown outcome,
-    which read_committed leaves out. Splits are limited by Kafka offsets, which stay right if compaction replaces a
-    segment.
+    otherwise the remaining records are read. ``note`` is called if read_committed leaves out records of transactions
+    with an unknown outcome. Splits are limited by Kafka offsets: compaction does not change them.
     """
     known = listings or Listings()
     splits, gone, unknown = _until_still(lambda _: _planned(options, start, end, known), options)
@@ -569,7 +569,7 @@ def _planned(
 
 
 def _left(partition: Partition, until: Mark) -> Mark:
-    """Return the mark up to which the log still has the planned records; START if it is another log."""
+    """Return the mark up to which the log still has the planned records; START if the topic was created again."""
     here = topic_id(partition)
     if until.topicId and here and here != until.topicId:
         return START
@@ -597,18 +597,18 @@ def losses(key: str, partition: Partition | None, since: Mark, until: Mark) -> I
         return
     if since.offset is not None and since.topicId and until.topicId != since.topicId:
         yield (
-            f"{key}: its topic was deleted and created again (its id was {since.topicId} and is {until.topicId}); "
-            f"the stream had read up to offset {since.offset}, and later records are gone"
+            f"{key}: the topic was deleted and created again (its id was {since.topicId} and is {until.topicId}). The "
+            f"stream had read up to offset {since.offset}; later records of the deleted topic are gone"
         )
     elif since.offset is not None and until.since is not None and until.since < since.offset:
         yield (
-            f"{key}: the log was truncated to offset {until.since}, as a broker does under a new leader, but the "
-            f"stream had read up to offset {since.offset}; the records read from offset {until.since} on are no "
-            "longer in the log, and new records get the same offsets"
+            f"{key}: the log was truncated to offset {until.since}, but the stream had read up to offset "
+            f"{since.offset}. A broker does this under a new leader. The records read from offset "
+            f"{until.since} on are no longer in the log, and new records get the same offsets"
         )
     first = until.offset if partition is None or not partition.segments else _first(partition)
     if until.since is not None and until.offset is not None and first is not None and first > until.since:
-        yield f"{key}: offsets from {until.since} up to {min(first, until.offset)} are gone"
+        yield f"{key}: {offsets_are(until.since, max(until.since, min(first, until.offset) - 1))} gone"
 
 
 def _between(

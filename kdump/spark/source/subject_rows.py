@@ -1,7 +1,7 @@
 """Collects the records of a split in one table for each subject, with the typed columns of the subject.
 
-A record without a usable schema, or whose value its subject cannot hold, has no typed columns. ``problem`` and ``why``
-have the reason. The metadata of a record batch has the name of its subject (:func:`subject_of`).
+A record has no typed columns if it has no usable schema, or if its value does not fit the types of its subject.
+``problem`` and ``why`` have the reason. The metadata of a record batch names its subject (:func:`subject_of`).
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class SubjectRows:
 
 
 def _divided(batch: pa.RecordBatch, subject: str | None) -> list[pa.RecordBatch]:
-    """Return the rows whose value is readable, and the others, which have no table."""
+    """Return the rows with a readable value as one batch, and the other rows, without a subject, as another batch."""
     import pyarrow.compute as pc
 
     if subject is None:
