@@ -188,7 +188,7 @@ class PassTap:
 
 
 def _lost(region: Region, *, is_last: bool) -> Damage | None:
-    """Return a region as damage, or None if it is valid. A truncated batch is damage except in the last segment."""
+    """Return a region as damage, or None for another region. A truncated batch is damage except in the last segment."""
     if isinstance(region, Trailing) and not is_last:
         return region.damage()
     return region if isinstance(region, Damage) else None

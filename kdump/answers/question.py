@@ -1,8 +1,8 @@
 """The declaration of a question (:class:`LogQuestion`), which all interfaces share, and its state in one call.
 
 The options of a question are one frozen dataclass. :func:`option` makes a field, with its help and the kind of its
-value. Each interface has one parser per kind. An argument in Python has the name of the field, an option of the command
-its ``flag``, and an option of the Spark source the ``flag`` in camelCase.
+value. Each interface has one parser per kind. In Python the name of the field is an argument. The ``flag`` is
+the option of the command and, in camelCase, of the Spark source.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ Kind = Literal[
     "text",
     "ranges",
 ]
-"""The kind of an option's value. Moments and durations become ms, a release a tuple of numbers."""
+"""The kind of an option's value. Moments and durations are in ms. A release is a tuple of numbers."""
 Unit = Literal["replicas", "topic", "everything"]
 """The partitions that one Spark task reads: all replicas of a partition, all partitions of a topic, or all."""
 OPTION: Final = "option"
@@ -252,7 +252,7 @@ class Asking:
         self.reader([collector]).run(partitions)
 
     def watched(self, size: int) -> Reporter:  # noqa: ARG002  of a command
-        """Return a reporter for work on ``size`` bytes. A command returns one that shows the progress."""
+        """Return a reporter for work on ``size`` bytes. In a command it shows the progress."""
         return self.report
 
     def workers(self, partitions: Sequence[Partition]) -> Workers | None:  # noqa: ARG002  of a command

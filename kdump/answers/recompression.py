@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from kdump.records.record_batch import Batches
 
 SAMPLE: Final = 64 << 20
-"""About this many bytes of a partition are compressed. If it has less than twice as many, all are compressed."""
+"""About this many bytes of a partition are compressed. A partition below twice this size is compressed whole."""
 
 
 class Target(NamedTuple):

@@ -438,7 +438,7 @@ class Cleaning:
         return max(1, -(-most // in_memory))
 
     def _new_map(self, part: KeyPart) -> AnyOffsetMap:
-        """Return an empty map for a part of the keys. Only a map for all keys is as limited as the cleaner's."""
+        """Return an empty map for a part of the keys. Only a map for all keys has the cleaner's capacity."""
         most = min(self._limits.map_entries, sys.maxsize) if part.of == 1 else sys.maxsize
         return offset_map(self._since, most, min(self._limits), part)
 

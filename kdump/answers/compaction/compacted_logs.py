@@ -101,7 +101,7 @@ def _holding(segments: Sequence[AgedSegment], offset: int) -> int:
 
 
 def _held_back(segments: Sequence[AgedSegment], limits: Sequence[_Limit]) -> Iterator[HeldBack]:
-    """Yield the first limit of each segment that has one. Its bytes end before the next segment that has one."""
+    """Yield the first limit in each segment, with the size of the log up to the next segment that has a limit."""
     bounds: dict[int, _Limit] = {}
     for limit in limits:
         bounds.setdefault(_holding(segments, limit.offset), limit)

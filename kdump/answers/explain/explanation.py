@@ -66,7 +66,7 @@ def explain_all(
     fail: Callable[[UnreadableError], None],
     folders: ListedFolders = ListedFolders(),  # noqa: B008  a tuple
 ) -> Iterator[Explanation]:
-    """Yield the explanations of all ranges from the partition folders ``places``. ``fail`` gets unreadable files."""
+    """Yield the explanations of all ranges from the partition folders ``places``. ``fail`` receives errors of files."""
     known: dict[tuple[str, int], PartitionEvidence] = {}
     for requested in ranges:
         key = requested.topic, requested.partition

@@ -434,14 +434,14 @@ class GroupsOptions:
         False,
         "switch",
         "--history",
-        "Also list every commit of the groups, in order, and mark commits of a lower offset. A commit takes 48 "
+        "Also list every commit of the groups in order, and mark commits that lower an offset. A commit takes 48 "
         "bytes of memory.",
     )
     top: Ranking | None = option(
         None,
         "choice",
         "--top",
-        "Rank the groups by their bytes or commits in __consumer_offsets; prints no offsets.",
+        "Rank the groups by their bytes or commits in __consumer_offsets, instead of printing offsets.",
         choices=("bytes", "commits"),
     )
     stable: bool = option(

@@ -208,7 +208,7 @@ class MetadataLog:
     def image(self, *, offset: int | None = None, at: int | None = None) -> ClusterImage:
         """Return the image of the records below ``offset`` and appended up to ``at`` (ms); by default of all records.
 
-        Replay begins with the newest valid snapshot that is not later. Missing records are reported as damage. Raises
+        Replay begins with the newest valid snapshot in these limits. Missing records are reported as damage. Raises
         UsageError if the log starts above offset 0 and no valid snapshot is early enough.
         """
         breaks = Breaks(self.copies.report.damage)
