@@ -53,7 +53,7 @@ class DirIds(NamedTuple):
 
     @property
     def is_closed(self) -> bool:
-        """Whether the file is closed to the user of kdump. The user of the broker may have the permission."""
+        """Whether kdump has no permission to read the file. The broker may have the permission."""
         return self.cause is not None and self.cause.code is Code.FILE_UNREADABLE
 
 
@@ -285,7 +285,7 @@ def brokers(
 
 
 def _is_of(known: Sequence[DirIds], one: DirIds) -> bool:
-    """Return whether a log dir has a broken ``meta.properties``, and no partition in common with those of a broker."""
+    """Return whether a log dir has a broken ``meta.properties``, and no partition that is in ``known``."""
     is_broken = one.ids is not None or (one.cause is not None and one.cause.code is Code.META_PROPERTIES_UNREADABLE)
     names = {name for each in known for name in _partitions(each.log_dir)}
     return is_broken and one.log_dir.files is known[0].log_dir.files and not names & _partitions(one.log_dir)

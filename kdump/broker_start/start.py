@@ -204,8 +204,8 @@ class _BrokerRun:
     def _refused_configs(self) -> Iterator[StartCause]:
         """Yield a fatal cause for each topic with a config that the release refuses.
 
-        ``LogManager.fetchTopicConfigOverrides`` reads the configs of all topics of the metadata, before the logs. An
-        older release wrote such a config. So there is a cause only if the user named the release of the next start.
+        ``LogManager.fetchTopicConfigOverrides`` reads the configs of all topics of the metadata, before the logs. Only
+        an older release accepted such a config. So it is a cause only if the user named the release.
         """
         if self.image is None or not self.decides or not self.options.is_release_known:
             return
@@ -484,7 +484,7 @@ class _BrokerRun:
             name = f"{log.topic}-{log.partition}"
             beside = log_dir.entry(name)
             if any(other_dir is log_dir for _, other_dir, _ in current) or (beside and not beside.is_folder):
-                text = f"DirectoryNotEmptyException: {log_dir.shown(name)}: {folder.name} would replace it"
+                text = f"DirectoryNotEmptyException: {log_dir.shown(name)}: {folder.name} would replace this folder"
                 self.fatal.append(StartCause(code=Code.FUTURE_BESIDE_CURRENT, file=log_dir.shown(name), text=text))
                 continue
             text = f"the folder replaces {name}, because the metadata assigns the partition to this log dir"
@@ -737,7 +737,7 @@ class _BrokerRun:
 
 
 def _is_old(log_dir: LogDirFiles) -> bool:
-    """Return whether a log dir has no KRaft files. It may then be of a broker of 0.8, which has no meta.properties."""
+    """Return whether a log dir has no KRaft files. A broker of 0.8 has no ``meta.properties`` either."""
     if names(log_dir) & {METADATA_FOLDER, file_names.BOOTSTRAP_SNAPSHOT}:
         return False
     folders = (entry.path for entry in log_dir.entries.values() if entry.is_folder)

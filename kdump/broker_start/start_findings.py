@@ -67,7 +67,7 @@ class LogEvidence(NamedTuple):
     is_damaged: bool = False
     """Whether the check found damage in the log, not only missing offsets."""
     is_closed: bool = False
-    """Whether the newest segment is closed: its indexes are trimmed, unlike those of nearly all other logs."""
+    """Whether the newest segment is closed: its indexes are trimmed, but the indexes of most other logs are not."""
 
 
 class Context(NamedTuple):
@@ -211,7 +211,7 @@ class _StartFindings:
         return self._of_cause(cause, log_dir, f"{text}{many(len(logs), 'partition')}: {cause.text}", records)
 
     def _of_cause(self, cause: StartCause, place: str, text: str, loses: int | None) -> Finding:
-        """Return the finding on a cause with its repairs. It names the file of the cause; without one, ``place``."""
+        """Return the finding on a cause, with repairs. Its file is the file of the cause, or else ``place``."""
         return Finding(
             level=Level.LOG,
             file=cause.file or place,
@@ -592,7 +592,7 @@ class _StartFindings:
                 level=Level.LOG,
                 file=cut.replaced_by or cut.file,
                 kind=Code.SWAPPED,
-                text=f"a start replaces {posixpath.basename(cut.file)} with this file, and does not check it first: "
+                text=f"a start replaces {posixpath.basename(cut.file)} with this file without a check of the file: "
                 f"{many(cut.records, 'record')} of {name} would be lost, and the log would end at offset "
                 f"{log.log_end_offset}",
                 offset=cut.first_offset,
@@ -670,7 +670,7 @@ class _StartFindings:
             )
 
     def _unread_indexes(self, log: LogStart) -> Iterator[Finding]:
-        """Yield the findings on folders with the names of time indexes, which a broker opens only after the start."""
+        """Yield the findings on folders named like time indexes. A broker opens these only after the start."""
         for cause in log.causes:
             if cause.code is Code.INDEX_UNREADABLE:
                 yield Finding(
@@ -796,7 +796,7 @@ class _StartFindings:
         )
 
     def _may_be_compacted(self, log: LogStart) -> bool:
-        """Return whether the metadata log has the topic as compacted: the number of its records is then unknown."""
+        """Return whether the topic is compacted in the metadata log. The number of its records is then unknown."""
         return bool(self.context.ids) and log.topic in self.context.compacted
 
     def _start_raised(self, log: LogStart, least: int) -> Finding:
@@ -869,7 +869,7 @@ class _StartFindings:
             level=Level.LOG,
             file=swap,
             kind=Code.SWAPPED,
-            text="a start makes this file a segment, and does not check it first. The file has no batch at or above "
+            text="a start makes this file a segment without a check. The file has no batch at or above "
             f"its base offset: the log would end at offset {log.log_end_offset}, and the broker would accept no new "
             "records",
             loses=0,

@@ -119,7 +119,7 @@ class Answering:
         self.asked = asked if topics is None else asked._replace(topics=topics)
 
     def partitions(self, paths: Sequence[str] | None = None, loose: Name = BY_PATH) -> list[Partition]:
-        """Return the selected partitions of ``paths`` (by default all), and those of the topics ``also``.
+        """Return the selected partitions of ``paths`` (by default all paths), and the partitions of topics in ``also``.
 
         If the name of a folder has no topic and partition, its log gets the name ``loose``.
         """

@@ -28,7 +28,7 @@ WHOLE: Final = "kdump.whole_help"
 NAMES: Final = 30
 """Maximum width of the names of options, in columns. A longer name is on its own line."""
 REST: Final = 3
-"""The last section counts this many times its options. The section with the largest count is shortened first."""
+"""Weight of an option in the last section (1 in the others). The section with the largest weight is shortened first."""
 LEAST: Final = 16
 """Minimum length of a shortened text, in characters."""
 _TITLE: Final = "Options"

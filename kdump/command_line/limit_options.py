@@ -83,7 +83,7 @@ JOBS: Final = Shared.option(
     help="At most N processes; 1: one core, no threads.  [default: up to one per core, if that is faster]",
 )
 ANY_PATH: Final = click.Path(readable=False, allow_dash=True)
-"""A path that click does not check. Its reader reports an unreadable path, which is not wrong usage."""
+"""A path that click does not check: an unreadable path is not wrong usage, and its reader reports it."""
 
 
 def _log_dirs(_: click.Context, __: click.Parameter, paths: tuple[str, ...]) -> tuple[str, ...]:

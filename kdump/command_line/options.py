@@ -235,7 +235,7 @@ PRIVACY: Final[list[Decorator]] = [
 DECODE_NEEDS_FIELDS: Final = (
     "--redact hashes whole payloads: with --decode name the fields, such as --redact value.email"
 )
-TYPES_WITHOUT_HASHES: Final = "--redact cannot be combined with --subject: its columns cannot hold a hash"
+TYPES_WITHOUT_HASHES: Final = "--redact cannot be combined with --subject: typed columns cannot hold a hash"
 KEY_COLUMNS: Final = frozenset({"key", "keyEncoding", "keyDecoded"})
 VALUE_COLUMNS: Final = frozenset({"value", "valueEncoding", "headers", "decoded", "valueDecoded"})
 """Columns that hold payloads."""
@@ -614,7 +614,7 @@ class WhoReads(NamedTuple):
             return None if any(_is_far(part.files) for part in partitions) else Processes(jobs)
         for path, files in ((one.name, one.files) for part in partitions for one in part.segments):
             if files is not LOCAL and not _is_far(files):
-                raise UsageError(f"--master: {path} is in an archive or in remote storage, which Spark cannot read")
+                raise UsageError(f"--master: Spark cannot read {path}: it is in an archive or in remote storage")
         if not partitions:
             return None
         from kdump.spark.session import SparkWorkers

@@ -1,4 +1,4 @@
-"""Makes the command of a question (:func:`command_of`) from its declaration, which has the options and the help."""
+"""Makes the command of a question (:func:`command_of`) from its declaration of options and help."""
 
 from __future__ import annotations
 

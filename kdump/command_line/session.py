@@ -203,7 +203,9 @@ class Session:
         """Raise UnreadableError for the output ``out`` if an input was unreadable: the output would look complete."""
         if ExitStatus.UNREADABLE in self.statuses:
             raise UnreadableError(
-                out, "it is not written, because an input cannot be read", "leave this input out, or make it readable"
+                out,
+                "this output is not written, because an input cannot be read",
+                "leave the unreadable input out, or make it readable",
             )
 
     def absent(self, texts: Iterable[str]) -> None:

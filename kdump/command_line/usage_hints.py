@@ -132,7 +132,7 @@ def _has_metadata_log(path: str) -> bool:
 
 
 def _with_in(words: Sequence[str]) -> str | None:
-    """Return the command line with ``--in`` before paths, and with a record (``orders-0@5``); None without either."""
+    """Return the command line with ``--in`` before paths, and with a record (``orders-0@5``); None if it lacks one."""
     for word in words[1:]:
         path, _, offset = word.rpartition("@")
         if "/" in path and offset.isdecimal() and command_of_path(path) is not None:  # d1/orders-0@5
@@ -155,7 +155,7 @@ def _with_in(words: Sequence[str]) -> str | None:
 
 
 def _first_record(path: str, command: str) -> str | None:
-    """Return the first record of a path as an argument of ``command``, or None. Only ``get`` accepts ``@5``."""
+    """Return the first record of a path as an argument of ``command``, or None. Only ``get`` takes ``@5``."""
     from kdump.api import open as open_log
 
     try:

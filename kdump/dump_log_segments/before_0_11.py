@@ -192,7 +192,7 @@ def _alike(found: Iterable[Frame], data: memoryview, wrapper: Message) -> Iterat
         if magic != wrapper.magic:
             raise DamageError(
                 "magic",
-                "a message inside a wrapper has another magic",
+                "a message inside a wrapper has another magic than the wrapper",
                 position=record_layout.MAGIC_POSITION,
                 expected=wrapper.magic,
                 found=magic,

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 def _number(size: int) -> Decoder:
     def decode(data: bytes) -> bytes:
         if len(data) < size:
-            raise DamageError("decoder", f"a number of {size} bytes is truncated", expected=size, found=len(data))
+            raise DamageError(
+                "decoder", f"a key or value is too short for a number of {size} bytes", expected=size, found=len(data)
+            )
         return str(int.from_bytes(data[:size], "big", signed=True)).encode()
 
     return decode
@@ -54,7 +56,7 @@ class Decoders(NamedTuple):
 
     @property
     def of_classes(self) -> tuple[Decoder | None, Decoder | None]:
-        """The decoders of keys and values; None for Java's UTF-8 decoder, which compiled code has itself."""
+        """The decoders of keys and values; None for Java's UTF-8 decoder: compiled code has its own."""
         return (
             None if self.key is java_text else self.key,
             None if self.value is java_text else self.value,

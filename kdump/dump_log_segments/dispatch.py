@@ -34,7 +34,7 @@ def _segment(run: DumpRun, path: str, title: Callable[[], str]) -> None:
     decoders = decoder_classes.find(run.dialect, run.options, run.print)
     run.print(title())
     if run.options.max_bytes < 0:
-        raise KdumpError(f"--max-bytes {run.options.max_bytes}: {path} cannot be cut to fewer than 0 bytes")
+        raise KdumpError(f"--max-bytes {run.options.max_bytes} is below 0: nothing of {path} can be read")
     if run.dialect.message:
         from kdump.dump_log_segments import before_0_11
 

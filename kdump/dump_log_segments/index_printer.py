@@ -155,7 +155,7 @@ def _holds_whole_entries(path: str, index: OffsetIndex | TimeIndex) -> None:
 
 
 class OffsetEntries:
-    """Compares entries of an offset index with the log. ``doubtful`` has 1 for those not confirmed by compiled code."""
+    """Compares entries of an offset index with the log. ``doubtful`` is 1 for entries that Python must compare."""
 
     def __init__(self, run: DumpRun, path: str, log: LocalFile, index: OffsetIndex) -> None:
         self._run, self._path, self._log = run, path, log
@@ -170,7 +170,7 @@ class OffsetEntries:
 
 
 class TimeEntries:
-    """Compares entries of a time index with the log. ``doubtful`` has 1 for those not confirmed by compiled code."""
+    """Compares entries of a time index with the log. ``doubtful`` is 1 for entries that Python must compare."""
 
     def __init__(self, run: DumpRun, path: str, log: LocalFile, index: TimeIndex, offsets: OffsetIndex) -> None:
         self._run, self._path, self._log = run, path, log

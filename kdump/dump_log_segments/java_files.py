@@ -83,5 +83,7 @@ def content(path: str) -> bytes:
     """Return the bytes of a file. Raises UnreadableError, also for a missing index, and for 2 GiB or more."""
     with LocalFile(path) as file:
         if file.size > INT32_MAX:
-            raise UnreadableError(path, f"has {file.size} bytes, and no broker writes such a file of 2 GiB or more")
+            raise UnreadableError(
+                path, f"has {file.size} bytes: indexes and snapshots of a broker have less than 2 GiB"
+            )
         return read_whole(file)

@@ -111,7 +111,7 @@ class KernelLines:
     def print_batches(
         self, batches: Run, first: int, stop: int, made: MadeLines | None, *, head: bool, deep: bool
     ) -> tuple[int, int]:
-        """Print the batches ``first`` to ``stop`` (exclusive) of a run. ``made`` has the lines that :meth:`make` made.
+        """Print the batches ``first`` to ``stop`` (exclusive) of a run. ``made`` has lines from :meth:`make`.
 
         Return the row of the first batch that is not printed completely, and the number of its printed records. If this
         number is not 0, the line of the batch is printed too.
@@ -226,7 +226,7 @@ class KernelEntries:
                 writer.skip(entry.size)
 
     def wrapper(self, batch: Message) -> int | None:
-        """Print the messages inside a wrapper. Return None if all are printed, else the number of those printed."""
+        """Print the messages inside a wrapper. Return None if all are printed, else the number of printed messages."""
         run = self.printer.run
         if batch.codec == NONE or batch.magic not in (0, 1) or run.parser is not None:
             return 0
@@ -303,7 +303,7 @@ def parts(lines: list[Line], slots: Mapping[str, int], value: FieldValues) -> li
 
 
 def _holds_large(batch: Batch, data: Bytes, start: int) -> bool:
-    """Return whether a large batch has large records, which Python prints in pieces."""
+    """Return whether a large batch has large records. Python prints large records in pieces."""
     from kdump.segments.lazy_records import BatchRecords, holds_large
 
     return holds_large(BatchRecords(batch, data, start))

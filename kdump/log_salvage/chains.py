@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from kdump.segments.regions import Region
 
 CELL: Final = 1 << 16
-"""A chain ends at each multiple of this number of offsets. So chains are comparable even if segments differ."""
+"""A chain ends at each multiple of this number of offsets: replicas with different segments have comparable chains."""
 WAITING: Final = 1 << 10
 """Approximate count of numbers (three per batch) that are collected before they go into the checksum of a chain."""
 AT_ONCE: Final = 1 << 20

@@ -45,8 +45,8 @@ UNREADABLE: Final = "unreadable"
 class Account:
     """The account of a merge: what was placed in the merged log, and what was left out.
 
-    ``first_offset`` and ``last_offset`` are those of the merged log, ``gaps`` its missing offsets. ``lost``: the ranges
-    left out. ``duplicates``: the number of batches that equal a placed one. ``padding``: its size in bytes.
+    ``first_offset``, ``last_offset`` and ``gaps`` (missing offsets) are of the merged log. ``lost``: the ranges left
+    out. ``duplicates``: the number of batches left out because they equal a placed batch. ``padding`` is in bytes.
     """
 
     def __init__(self) -> None:

@@ -76,7 +76,7 @@ class Found(NamedTuple):
     local: list[Partition]
     """The partitions in the given paths, including those without a segment."""
     names: frozenset[Any]
-    """The names of all partitions in the inputs, also of those that were not requested."""
+    """The names of all partitions in the inputs, requested or not."""
     unread: tuple[UnreadableError, ...] = ()
     """The errors of inputs that are missing or cannot be read."""
 
@@ -90,7 +90,7 @@ class Salvaged(NamedTuple):
     written: writer.WrittenLog
     account: Account
     refused: tuple[str, ...]
-    """Messages on invalid files beside the logs, which a broker would refuse."""
+    """Messages on files beside the logs. A broker would refuse these files, because they are invalid."""
     unreadable: tuple[UnreadableError, ...]
     log_start: int | None
     """The log start offset of the replicas, or None if no checkpoint has it."""

@@ -1,4 +1,4 @@
-"""Runs queries with DuckDB, each in its own connection, which can read only the views.
+"""Runs queries with DuckDB. Each query has its own connection, and can read only the views.
 
 The views are Python subclasses of ``pyarrow.dataset.Dataset``. DuckDB 2 calls ``scanner(columns=, filter=)`` after its
 own optimizer, for each reference to a view, and does not filter again. DuckDB does not document subclasses, so each
@@ -279,7 +279,7 @@ class Running:
             return found
 
     def _as_kdump_error(self, error: BaseException) -> BaseException:
-        """Return the scan's own error, which DuckDB has wrapped, or DuckDB's error as an error of kdump."""
+        """Return the scan's own error without DuckDB's wrapper, or DuckDB's error as an error of kdump."""
         if self._reading.error is not None:
             return self._reading.error
         if isinstance(error, duckdb.Error):

@@ -168,7 +168,7 @@ class QueryReading:
         self.records_read = self.batches_read = 0
         self.stopped = threading.Event()
         self.error: BaseException | None = None
-        """The error that ended a scan, which DuckDB wraps in an error of its own."""
+        """The error that ended a scan. DuckDB wraps it in an error of its own."""
         self._answers: dict[tuple[str, str], list[AnswerLine]] = {}
         self._found: list[dict[str, Any]] | None = None
         self._secrets = Secrets()
@@ -485,7 +485,7 @@ def _may_hold(partition: Partition, bounds: conditions.Bounds) -> bool:
 
 
 def _filter(bounds: conditions.Bounds, *, committed: bool, out_of_order: bool) -> Filter:
-    """Return the filter of the reader, which selects at least all rows within the bounds."""
+    """Return the filter for the reader. It selects all rows within the bounds, and maybe other rows."""
     everything = conditions.Values()
     first, last = bounds.get("offset", everything).range
     since, until = bounds.get("timestampMs", everything).range

@@ -275,7 +275,7 @@ def type_name(kind: pa.DataType) -> str:
 
 @cache
 def _in_duckdb(name: str) -> str:
-    """Return a type name in DuckDB's spelling, which quotes only some field names."""
+    """Return a type name as DuckDB writes it: only some field names are quoted."""
     import duckdb
 
     return str(duckdb.sqltype(name))

@@ -44,7 +44,7 @@ def test_an_archive_is_read_here(tmp_path):
         tar.add(LOGS / "one-0", "one-0")
     done = kdump("stats", archive, "--master", "local[2]")
     assert done.returncode == 2
-    where = f"{archive}:one-0/{0:020}.log is in an archive or in remote storage, which Spark cannot read"
+    where = f"Spark cannot read {archive}:one-0/{0:020}.log: it is in an archive or in remote storage"
     assert done.stderr.decode() == f"error: --master: {where}\n"
 
 

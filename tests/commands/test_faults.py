@@ -249,7 +249,7 @@ def test_an_output_of_a_part_of_the_inputs_does_not_appear(folder, monkeypatch, 
     assert f"error: {missing}: " in said
     assert left(folder) == []
     if gone != "inside" or name in {"parquet", "arrow", "sql csv", "sql parquet", "schemas"}:
-        assert f"error: {out}: it is not written, because an input cannot be read\nhint: leave" in said
+        assert f"error: {out}: this output is not written, because an input cannot be read\nhint: leave" in said
 
 
 def test_salvage_lists_the_inputs_that_it_could_not_read(folder, monkeypatch, capfd):

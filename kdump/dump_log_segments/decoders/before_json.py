@@ -186,7 +186,7 @@ def _transaction(words: TransactionWords, release: Release, offset: int, value: 
     if value is None:
         if words.deletes:
             return DELETE
-        raise PayloadError(None, "the value is null, which this release cannot print", 0)
+        raise PayloadError(None, "the value is null: this release cannot print null", 0)
     values = _value(TRANSACTION_VALUE, release, offset, value)
     status = cast("int", values["transactionStatus"])
     if not 0 <= status < words.states:

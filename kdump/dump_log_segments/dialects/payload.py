@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     PartitionsOrder: TypeAlias = Callable[[Iterable[Iterable[Partition]], Callable[[Partition], int]], list[Partition]]
 
 LAST_PATCH: Final = 1 << 16
-"""The patch number of a release such as 4.2, which stands for its last patch."""
+"""The patch number of a release without one: 4.2 means its last patch."""
 
 
 class OffsetsWords(NamedTuple):

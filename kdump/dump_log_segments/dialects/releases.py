@@ -13,7 +13,7 @@ TABLES: Final = (dialects.DIALECTS, dialects_state.DIALECTS, dialects_payload.DI
 
 
 class Change(NamedTuple):
-    """A release whose output differs from that of the release before, and the changes."""
+    """A release with changed output, and the changes since the release before."""
 
     since: tuple[int, ...]
     why: tuple[str, ...]
