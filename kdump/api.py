@@ -141,7 +141,6 @@ class LogBatch:
 
     @property
     def raw(self) -> memoryview:
-        """The bytes of the batch."""
         return self.found.batch.raw
 
     @property
@@ -243,7 +242,7 @@ def _records_of(batch: LogBatch) -> Iterator[LogRecord]:
 
 
 def _plain_fields(*names: str) -> dict[str, Any]:
-    """Return dataclass fields for ``names``. With these :func:`dataclasses.asdict` accepts a class of properties."""
+    """Return dataclass fields for ``names``. They let :func:`dataclasses.asdict` read properties of these names."""
     made: dict[str, Any] = vars(make_dataclass("fields", names))["__dataclass_fields__"]
     return made
 
@@ -284,7 +283,7 @@ class Decoding(NamedTuple):
 
     @classmethod
     def of(cls, decode: str, schemas: Path | None, topic: str, subject: str | None) -> Self | None:
-        """Return the options, or None if nothing is decoded. A subject changes none to auto. Raises UsageError."""
+        """Return the options, or None if nothing is decoded. A subject implies ``auto``. Raises UsageError."""
         if decode not in DECODES:
             raise UsageError(f"decode={decode!r} is unknown: use none, auto, avro, protobuf or json")
         if subject is not None and decode == "none":
@@ -431,7 +430,7 @@ class Log:
         return self._stream(columns)
 
     def _stream(self, columns: str | Iterable[str] | None, form: str = "arrow") -> pa.RecordBatchReader:
-        """Like :meth:`to_arrow`. For the output format ``form``, the memory limit of a batch may be lower."""
+        """Like :meth:`to_arrow`. The limit of a batch is lower if the format ``form`` keeps several copies of it."""
         import pyarrow as pa
 
         from kdump.arrow import stream
@@ -509,8 +508,8 @@ class Log:
     ) -> tuple[PartitionReader, Iterator[Partition], Callable[[DamagedRange], None]]:
         """Begin an iteration with new lists ``damage`` and ``notes``. Raises UsageError for an unknown subject.
 
-        Return the reader, the partitions, and a function that adds a damaged range to ``damage``. ``form`` is the
-        output format, which limits the memory of a batch.
+        Return the reader, the partitions, and a function that adds a damaged range to ``damage``. ``form``: see
+        :meth:`_stream`.
         """
         self._typed()
         damage: list[tuple[str, Damage]] = []
@@ -531,7 +530,6 @@ class Log:
         return self._made_decoder
 
     def _typed(self) -> TypedColumns | None:
-        """Return the typed columns of the subject, or None if no subject is given. Raises UsageError."""
         decoder = self._decoder()
         if self._made_typed is None and self._decoding is not None and decoder is not None:
             self._made_typed = self._decoding.typed(decoder)
@@ -572,7 +570,6 @@ class CheckReport(TableResult):
     notes: tuple[str, ...] = ()
     absent: tuple[str, ...] = ()
     paths: tuple[str, ...] = ()
-    """The paths that were read."""
 
     @property
     def status(self) -> int:
@@ -934,7 +931,7 @@ def _types(given: RecordType | Iterable[RecordType]) -> frozenset[RecordType]:
 
 
 def moment(when: Time | None) -> int | None:
-    """Return a time in ms since 1970, rounded up. Text has the format of ``--since``. Raises UsageError."""
+    """Return a time in ms since 1970, rounded up; None for None. Text is as in ``--since``. Raises UsageError."""
     if when is None:
         return None
     if isinstance(when, SupportsIndex):  # an int, or an integer of numpy

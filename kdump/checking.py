@@ -103,9 +103,9 @@ def prepared(
     release: str | None = None,
     configs: Mapping[str, str] | None = None,
 ) -> tuple[CheckedPaths, CheckOptions]:
-    """Return the input of a check, and ``how`` with facts of the metadata log, such as topic ids.
+    """Return the input of a check, and ``how`` with facts of the metadata log. ``fail`` gets StoreErrors.
 
-    ``fail`` receives StoreErrors. Raises UsageError.
+    Raises UsageError.
     """
     given = configs or {}
     options: StartOptions | None = None
@@ -194,10 +194,7 @@ LOG_DIR_FILES: Final = frozenset({*READERS, file_names.BOOTSTRAP_SNAPSHOT})
 def log_dirs(
     paths: tuple[str, ...], partitions: Iterable[Partition], configs: Mapping[str, str]
 ) -> list[tuple[Files, str]]:
-    """Return the log dirs for dry starts. Raises StoreError.
-
-    With a node.id in ``configs`` every PATH is a log dir. Otherwise log dirs are searched in the PATHs.
-    """
+    """Return log dirs for dry starts: all PATHs if ``configs`` has a node.id, else those inside. Raises StoreError."""
     if node_id(configs) is not None:
         return _each_once(place for path in paths for place in _place(path))
     given = [each for path in paths for each in _given(path)]
@@ -261,10 +258,7 @@ def _place(path: str) -> Iterator[tuple[Files, str]]:
 
 
 def _archive(path: str, entry: Entry | None) -> tuple[Files, str] | None:
-    """Return the archive at the beginning of a path, and the path inside it; None for other paths.
-
-    Raises UnreadableError.
-    """
+    """Return the archive at the start of a path, and the path inside it; None for others. Raises UnreadableError."""
     if entry is None and ":" not in path:
         return None
     if entry is not None:
@@ -284,7 +278,7 @@ def _holds(folder: str, path: str) -> bool:
 
 
 def searchable(paths: tuple[str, ...], configs: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the PATHs that are searched for partitions. With a node.id in ``configs``, a log dir may be missing."""
+    """Return the PATHs to search. If ``configs`` has a node.id, PATHs are log dirs; missing ones are left out."""
     if node_id(configs) is None:
         return paths
     return tuple(path for path in paths if any(_is_folder(*place) for place in _place(path)))

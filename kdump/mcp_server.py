@@ -150,7 +150,7 @@ class KdumpServer(MCPServer):
         return types.CallToolResult(content=[types.TextContent(type="text", text=text)], structured_content=found)
 
     async def run_stdio_async(self) -> None:
-        """Serve on standard input and output. Answer unreadable messages by an error; the SDK does not answer them."""
+        """Serve on standard input and output. Unlike the SDK, answer an unreadable message with an error."""
         async with stdio_server() as (messages, answers):
             server = self._lowlevel_server
             await server.run(ReadableMessages(messages, answers), answers, server.create_initialization_options())
@@ -403,10 +403,7 @@ class ToolCall:
         return base64.urlsafe_b64encode(json.dumps([self._call(), end, self._files]).encode()).decode()
 
     def _end_before(self) -> PageEnd:
-        """Return the end of the previous page, from the cursor.
-
-        Raises CallError if the arguments or the files differ from those of the previous page.
-        """
+        """Return the end of the previous page, from the cursor. Raises CallError if its arguments or files differ."""
         cursor = self._given.get("cursor")
         if cursor is None:
             return PageEnd()
@@ -475,7 +472,7 @@ class ChildRun:
         killer.start()
 
     def lines(self) -> Iterator[bytes]:
-        """Yield the JSON lines of the command's standard output."""
+
         out: IO[bytes] = self._process.stdout  # type: ignore[assignment]  # it is a pipe
         for line in out:
             if line.startswith(b"{"):

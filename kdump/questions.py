@@ -129,7 +129,6 @@ class Answer(TableResult, Generic[L]):
     kinds: tuple[type[AnswerLine], ...] = ()
     """The classes that the lines may have."""
     paths: tuple[str, ...] = ()
-    """The paths that were read."""
 
     def __iter__(self) -> Iterator[L]:
         return iter(self.lines)

@@ -29,9 +29,8 @@ if TYPE_CHECKING:
 def check(parts: Iterable[Partition], dirs: LogDirs, *, is_one_broker: bool = False) -> Iterator[Finding]:
     """Yield the findings on the log dirs of ``parts``. ``is_one_broker`` makes different cluster ids fatal.
 
-    Brokers before 3.7 write no directory.id. Log dirs without it may be copies, so a partition in two of them is only a
-    remark. In KRaft two folders of a partition with different topic ids give no finding here: a broker makes one of
-    them stray, and the dry start reports this.
+    Log dirs without a directory.id (before 3.7) may be copies: a partition in two of them is only a remark. In KRaft,
+    two folders with different topic ids give no finding. A broker makes one of them stray; the dry start reports this.
     """
     of_topics = [(part, dirs.of(part)) for part in parts if part.topic is not None]
     yield from _contradicting_ids(of_topics, dirs, is_one_broker=is_one_broker)

@@ -237,7 +237,7 @@ def _producers(partition: Partition, entry: Entry) -> Iterator[Finding]:
             file=path,
             kind=Code.COUNT,
             text=f"the snapshot counts {many(len(entries), 'producer')}, but "
-            f"{many(len(data) - size, 'byte follows', 'bytes follow')} the last of these entries",
+            f"{many(len(data) - size, 'byte follows', 'bytes follow')} the entry of the last producer",
             position=size,
             expected=f"{size} bytes",
             found=f"{len(data)} bytes",

@@ -177,7 +177,7 @@ class IndexCheck:
             self.txns.ended(ended)
 
     def finish(self, *, readable: bool = True) -> Iterator[Finding]:
-        """Yield the findings, file by file. If not ``readable``, the log is damaged: later entries are not checked."""
+        """Yield the findings, file by file. If not ``readable``, entries after damage in the log are not checked."""
         files = self.files
         if files.log_size is None:
             yield Finding(

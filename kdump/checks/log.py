@@ -160,8 +160,7 @@ class GapLimits(NamedTuple):
     """The high watermark: a batch of the log once ended there. None if the partition has followers.
 
     A cleaner does not compact the newest segment, so a gap in it around the high watermark is a loss. With followers
-    it may be no loss: a follower that truncates its log copies the gaps of its leader, and if its broker was killed,
-    the checkpoint is older than the log.
+    this is not certain: a follower copies its leader's gaps, and the checkpoint of a killed broker is old.
     """
 
 
@@ -272,7 +271,7 @@ class LogCheck:
 
         ``cut`` has the base offsets of segments whose index points past their log: a gap after such a segment is a
         loss. ``vanished`` has offsets in both indexes that no batch has: a gap with such an offset is a loss.
-        ``restored`` has ranges of offsets (begin, end) in segments that a start restores: a gap inside them is none.
+        ``restored`` has ranges of offsets (begin, end) in segments that a start restores: gaps in them are dropped.
         """
         self._gaps = [
             gap for gap in self._gaps if not any(begin <= gap.first and gap.until <= end for begin, end in restored)
@@ -452,7 +451,7 @@ class LogCheck:
         return is_same and run.field("base_offset", until - 1) < self._epoch_until
 
     def _go_on(self, run: Run, row: int, until: int) -> None:
-        """Skip the batches ``row`` to ``until`` (exclusive), whose headers are usual. Check jumps in sequences."""
+        """Skip batches with usual headers, from ``row`` up to ``until``. Check those whose producer sequence jumps."""
         if run.greatest("producer_id", row, until) >= 0:
             names = ("producer_id", "producer_epoch", "base_sequence", "last_sequence")
             columns = [run.column(name, row, until) for name in names]

@@ -57,7 +57,6 @@ class Effect(Enum):
 
     @property
     def is_fatal(self) -> bool:
-        """Whether the broker does not start."""
         return self.value[1]
 
 

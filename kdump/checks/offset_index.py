@@ -296,7 +296,7 @@ class OffsetIndexCheck(IndexFileCheck):
 
     @property
     def conventions(self) -> dict[int, int]:
-        """Kind of offset (FIRST, LAST or APPEND) -> number of entries with it. Entries of two kinds are omitted."""
+        """Kind of offset (FIRST, LAST, APPEND) -> number of entries with it. Entries that fit two are omitted."""
         return {verdict: count for verdict in CONVENTIONS if (count := self._verdicts.count(verdict))}
 
     def _remarks(self, *, closed: bool) -> Iterator[Finding]:
@@ -322,10 +322,7 @@ class OffsetIndexCheck(IndexFileCheck):
 
 
 def first_beyond(faults: dict[int, Fault], count: int) -> int:
-    """Return the number of the first of two or more entries at the end of the index that all point past the log.
-
-    Return ``count`` if there are no such entries.
-    """
+    """Return the number of the first of two or more last entries that point past the log; ``count`` if none do."""
     slot = count
     while slot and slot - 1 in faults and faults[slot - 1].kind == Code.BEYOND_THE_LOG:
         slot -= 1

@@ -116,10 +116,7 @@ def check(
 def _with_logs(
     partition: Partition, fail: Callable[[UnreadableError], None]
 ) -> tuple[list[Segment], dict[str, dict[str, bytes]]]:
-    """Return the segments, and the indexes without a log: name without suffix -> suffix -> content.
-
-    The user may name only an index: then its segment is included.
-    """
+    """Return the segments, also if only an index was given, and the indexes without a log: stem, suffix -> content."""
     named = [found for entry in partition.others if (found := INDEX_NAME.fullmatch(entry.name))]
     logs = {posixpath.basename(segment.path) for segment in partition.segments}
     missing: list[str] = []

@@ -189,5 +189,6 @@ class TxnIndexCheck(IndexFileCheck):
                 expected=f"an entry for offsets {first} to {last}",
             )
         if self._empty:
-            text = f"no entry for {many(self._empty, 'ABORT marker')} of a transaction without data"
+            markers = many(self._empty, "ABORT marker of a transaction", "ABORT markers of transactions")
+            text = f"no entry for {markers} without data"
             yield self.finding(Code.EMPTY_ABORT, text, level=Level.REMARK, found=self._empty)

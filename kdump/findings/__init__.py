@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
 
 class Level(StrEnum):
-    """The severity of a finding."""
-
     REMARK = "remark"
     """A note on a valid file: padding, missing index entries, conventions of old releases."""
     DERIVED = "derived"

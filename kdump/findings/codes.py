@@ -236,7 +236,6 @@ class Code:
 
 
 CODES: Final = tuple([each for each in vars(Code).values() if isinstance(each, FindingCode)])
-"""All rows, in the order of the table."""
 
 
 def row(code: str) -> FindingCode:

@@ -40,7 +40,7 @@ if kernel.COMPILED:
 
 
 def read_well_formed(schema: Struct, data: bytes, start: int) -> Values | None:
-    """Return the values of the message in ``data`` that begins at ``start``; None if only the interpreter reads it."""
+    """Return the values of the message at ``start`` in ``data``; None if only the interpreter can read it."""
     return kernel_reader(schema).read(data, start) if kernel.COMPILED and schema.refused is None else None
 
 
@@ -76,7 +76,6 @@ def is_metadata_record(key: bytes | None, value: bytes | None) -> bool:
 
 
 Decoder: TypeAlias = "Callable[[bytes | None, bytes | None], DecodedRecord]"
-"""A function that decodes a key and a value."""
 
 
 class Decoded(NamedTuple):
@@ -93,7 +92,6 @@ class Decoded(NamedTuple):
     known: bool = True
     """Whether a schema has the type and version. False may mean that a newer release wrote the message."""
     struct: Struct | None = None
-    """The layout of the values."""
 
 
 class DecodedRecord(NamedTuple):
@@ -250,4 +248,3 @@ FRAMED: Final[dict[str, Mapping[str, MessageSchema]]] = {
 }
 """Topic -> messages of the topics whose values begin with a frame. The type is in the frame."""
 TOPICS: Final = (*COORDINATORS, *FRAMED)
-"""All topics whose records are decoded."""

@@ -1,8 +1,7 @@
 """``__transaction_state``: producers and transactions by transactional id (KIP-98, KIP-890).
 
 A key begins with the int16 type of the record, always 0. A value begins with the int16 version of its layout; a null
-value is a deletion. Source: ``TransactionLogKey``, ``TransactionLogValue``, before 2.8 package
-``kafka.coordinator.transaction``.
+value is a deletion. Source: ``TransactionLogKey``, ``TransactionLogValue``; kafka.coordinator.transaction before 2.8.
 """
 
 from __future__ import annotations

@@ -37,12 +37,10 @@ class Column(NamedTuple):
 
     @property
     def scope(self) -> str:
-        """The part of ``source`` before the dot."""
         return self.source.partition(".")[0]
 
     @property
     def attribute(self) -> str:
-        """The part of ``source`` after the dot."""
         return self.source.partition(".")[2]
 
 
@@ -183,7 +181,7 @@ KINDS: Final = {"record": RECORD, "batch": BATCH, "damage": DAMAGE}
 TEXT_ONLY: Final = frozenset({"kind", "keyEncoding", "valueEncoding"})
 """Columns that only text formats need. Arrow columns hold any bytes, and each Arrow output has one kind of row."""
 PAYLOADS: Final = frozenset({"key", "value", "headers", DECODED.name, "keyDecoded", "valueDecoded"})
-"""Columns with payloads of records."""
+
 
 SPARK_FIRST: Final = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers")
 """The first columns in Spark: the columns of Spark's own Kafka source, in its order."""

@@ -71,8 +71,7 @@ class SelectedBatch(NamedTuple):
     def each(self, *, batches: bool) -> Iterator[SelectedBatch]:
         """Yield the batches one by one. If ``batches`` is true, they have no records.
 
-        For a run with ``may_break`` nothing is yielded, and all batches are removed from the run. The reader then
-        selects these batches one by one.
+        A run with ``may_break`` yields nothing and loses its batches: the reader then selects these one by one.
         """
         run = self.run
         if run is None:
