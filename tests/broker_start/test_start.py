@@ -504,7 +504,7 @@ def test_a_damaged_log_that_recovery_truncates_below_its_start_is_salvaged(broke
     beyond = "log start offset 9 of idem-0 is above the log end offset 5: a start deletes all segments of the log"
     after = "after recovery the log would end at offset 1, below its log start offset 2: a start then deletes all "
     assert (f"  DAMAGED {after}segments of idem-0 (4 records)\n" if given == 2 else f"  LOST    {beyond} (4 r") in text
-    assert "2 segments: offsets 0 to 4, 4 records" in text
+    assert "2 segments and lose offsets 0 to 4, 4 records" in text
     assert "DO NOT START broker 1 yet: a start loses 4 records: " in text
     sed = "  sed -i.bak 's/^idem 0 .*/idem 0 0/' d2/log-start-offset-checkpoint\n" if given == 9 else ""
     assert f"  kdump salvage d2/idem-0 --out salvaged\n{sed}" in text
