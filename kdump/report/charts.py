@@ -97,10 +97,10 @@ def charts(report: LogDirReport) -> list[Chart]:
 
 
 def drawn(specs: Sequence[Spec]) -> list[str]:
-    """Return the SVGs of specifications. Several processes draw them, one after another, to free memory.
+    """Return the SVGs of specifications, drawn by processes one after another: the end of a process frees its memory.
 
-    They are not forked, because a fork would keep this process's memory too. Raises KdumpError if a process draws
-    nothing; it has printed the reason.
+    The processes are not forks, which would keep this process's memory. Raises KdumpError if a process draws nothing;
+    that process has printed the reason.
     """
     svgs: list[str] = []
     while len(svgs) < len(specs):
@@ -278,7 +278,7 @@ def _time(axis: series.TimeAxis) -> Spec:
 
 
 def _heat(report: LogDirReport, axis: series.TimeAxis) -> Iterator[_Drawn]:
-    """Yield a heat map of bytes by partition and time, in which the maximum of each row has the strongest colour."""
+    """Yield a heat map of bytes by partition and time. The maximum of each row has the strongest colour."""
     sums: Counter[tuple[str, int, int]] = Counter()
     whole: Counter[tuple[str, int]] = Counter()
     for line in report.lines("hours"):
@@ -393,7 +393,7 @@ def _damaged_ranges(report: LogDirReport, files: Sequence[Line]) -> dict[str, li
 
 
 def _thinned(ranges: Sequence[_Range], most: int) -> Iterator[_Range]:
-    """Yield at most ``most`` ranges, after merging ranges that begin in the same share of the file."""
+    """Divide the file into ``most`` equal parts, and yield one range for all ranges that begin in the same part."""
     if len(ranges) <= most:
         yield from ranges
         return

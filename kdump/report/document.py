@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 Line: TypeAlias = dict[str, Any]
 VERSION: Final = 1
-"""The version of the document. New names do not change it; other changes raise it."""
+"""The version of the document. New fields and answers do not change the version; other changes raise it."""
 DAY: Final = 86_400_000
 FORECAST_DAYS: Final = 7
 AROUND: Final = 3_600_000
@@ -56,7 +56,7 @@ PAYLOAD: Final = ("metadata", "raw")
 
 @dataclass(frozen=True)
 class ReportAnswer:
-    """The command line of an answer, and its lines. They are held as small objects and become JSON in :meth:`lines`."""
+    """The command line of an answer, and its lines: small objects, which :meth:`lines` converts to JSON objects."""
 
     command: str
     held: Sequence[Line | AnswerLine | Finding] = ()
@@ -68,9 +68,9 @@ class ReportAnswer:
 
 @dataclass(frozen=True)
 class LogDirReport:
-    """The document of log dirs at ``at`` (ms since 1970). ``answers`` are by name.
+    """The document of log dirs at the time ``at`` (ms since 1970). ``answers``: name -> answer.
 
-    Without a metadata log the answer ``metadata`` is missing, for a single broker the answer ``diff``.
+    Without a metadata log there is no answer ``metadata``. For a single broker there is no answer ``diff``.
     """
 
     paths: tuple[str, ...]
@@ -132,7 +132,7 @@ class ReportRequest:
         return [word for one in self.configs for word in ("--config", shell_word(f"{one.topic}:{one.key}={one.value}"))]
 
     def now(self, at: int | None = None) -> tuple[str, str]:
-        """Return the option --at, which sets the time that counts as now."""
+        """Return the option --at with the time that counts as now (default: the time of the report), as two words."""
         at = self.at if at is None else at
         return "--at", iso(at) or str(at)
 

@@ -1,8 +1,8 @@
 """A script that draws charts in its own process: it reads specifications of Vega-Lite as JSON, and prints SVGs.
 
-The engine of vl-convert takes about 35 MiB, plus the pages of its file, and more with each chart. The script releases
-the pages before each chart. Above a limit it ends, and another process draws the remaining charts. The script imports
-nothing of kdump.
+The engine of vl-convert takes about 35 MiB, plus the memory pages of its library file, and more with each chart. The
+script releases these pages before each chart. Above a limit it ends, and another process draws the remaining charts.
+The script does not import kdump.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def draw(specs: list[dict[str, Any]]) -> list[str]:
 def _held(library: str) -> int:
     """Release the pages of the library's file; return the private memory of this process in bytes, 0 if unknown.
 
-    Loading the pages again from the page cache takes some milliseconds. With the pages kept, more processes would be
+    Loading the pages again from the page cache takes some milliseconds. If they were kept, more processes would be
     needed to stay below 100 MiB each: six charts would take 2.7 s instead of 1.7 s.
     """
     import ctypes

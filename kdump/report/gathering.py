@@ -48,7 +48,7 @@ ALSO = (*TOPICS, transaction_state.TOPIC, cluster_metadata.TOPIC, remote_log_met
 
 @dataclass
 class ReportCollectors:
-    """The collectors of a report, the options ``how`` of its check, and the check's findings for each partition."""
+    """The collectors of a report, the options of its check (``how``), and the results of the check."""
 
     how: CheckOptions
     usage: DiskUsage
@@ -70,7 +70,7 @@ class ReportCollectors:
 
     @property
     def of_coordinators(self) -> list[Collector]:
-        """The collectors that read Kafka's own topics, also if these are not selected."""
+        """The collectors that read Kafka's own topics, even if --topic does not select these topics."""
         return [self.transactions, self.groups]
 
     def merge(self, other: ReportCollectors) -> None:
@@ -92,7 +92,7 @@ def collectors_for(
 ) -> ReportCollectors:
     """Return new collectors, with configs and topic ids from the metadata log in ``partitions``.
 
-    ``configs`` override these configs. ``how`` are the options of the check.
+    ``configs`` override the configs of the metadata log. ``how`` are the options of the check.
     """
     logs = live_of(partitions)
     image = image_of(logs, report)
@@ -152,7 +152,7 @@ class ReportPass:
 
 
 def live(partition: Partition) -> Partition | None:
-    """Return a partition with only the segments of its log; None if the folder is renamed or has no topic."""
+    """Return a partition without .deleted, .cleaned and .swap files; None for a leftover folder or without a topic."""
     if partition.topic is None or leftover_state(partition.folder):
         return None
     names = [SEGMENT_NAME.fullmatch(posixpath.basename(segment.path)) for segment in partition.segments]

@@ -19,7 +19,7 @@ _DAY: Final = 24
 _LAST: Final = 253_402_300_799_999
 """The last ms of the year 9999, the latest time in charts."""
 _EARLY: Final = 0.01
-"""A time axis begins after the oldest records with up to this share of the bytes: they would make it too long."""
+"""A time axis leaves out the oldest records, up to this share of the bytes: a few old ones would make it too long."""
 OTHERS: Final = "other topics"
 
 
@@ -48,7 +48,7 @@ class TimeAxis(NamedTuple):
 
 
 def time_axis(lines: Sequence[Line], at: int) -> TimeAxis | None:
-    """Return the time axis of the hourly lines up to the time ``at`` (ms), or None if there are none."""
+    """Return the time axis of the hourly lines up to the time ``at`` (ms), or None if no line has such a time."""
     end = min(at, _LAST)
     known = sorted((line for line in lines if line["hourMs"] is not None and line["hourMs"] <= end), key=_hour)
     if not known:

@@ -29,7 +29,7 @@ BAR, LEAST = 30, 10
 TICKET: Final = 10
 """Maximum number of lines of the text for a ticket."""
 WORD: Final = 6
-"""Width of the word before a sentence, in columns."""
+"""Width of the word (of :data:`WORDS`) before a sentence, in columns."""
 NAME: Final = 20
 """Maximum width of a name on a narrow terminal."""
 LINE: Final = 100
@@ -87,7 +87,7 @@ def draw_ticket(report: LogDirReport, out: IO[str]) -> None:
 
 
 def _folded(console: Quiet, text: str, before: int = 0) -> list[str]:
-    """Return a sentence, folded for a terminal whose line already has ``before`` columns of text."""
+    """Return the lines of a sentence, folded for a terminal. ``before`` columns of its first line are already used."""
     text = harmless_line(text)
     return folded(text, min(console.width, MEASURE) - before, indent=0) if console.is_terminal else [text]
 

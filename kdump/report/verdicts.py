@@ -100,7 +100,7 @@ def _start(report: LogDirReport) -> Iterator[ReportVerdict]:
 
 
 def _covers(salvage: Sequence[str], commands: Sequence[str]) -> bool:
-    """Return whether the commands ``salvage`` have all words (folders) of the salvage commands among ``commands``."""
+    """Return whether the commands ``salvage`` together name all folders of the salvage commands in ``commands``."""
     words = {word for command in salvage for word in command.split()}
     return all(words.issuperset(command.split()) for command in commands if is_salvage(command))
 
@@ -132,7 +132,10 @@ def _unreadable(report: LogDirReport) -> str:
 
 
 def _damage(report: LogDirReport) -> Iterator[ReportVerdict]:
-    """Yield damaged logs and logs with missing offsets, unless the verdict on a broker names them."""
+    """Yield sentences on damaged logs, missing offsets and batches that stop consumers.
+
+    The first two are left out if the verdict on a broker names them.
+    """
     summary = _summary(report)
     damaged, missing = summary.get("damaged", ()), summary.get("offsetsMissing", ())
     if damaged and not _has_outcome(report, "damaged"):
@@ -162,7 +165,7 @@ def _damage(report: LogDirReport) -> Iterator[ReportVerdict]:
 
 
 def _fatal(report: LogDirReport) -> Iterator[ReportVerdict]:
-    """Yield a sentence for each reason that prevents a start and is not in a broker's verdict."""
+    """Yield a sentence for each reason that prevents a broker's start, unless the broker's verdict has it."""
     named = [line for text in _summary(report).get("verdicts", ()) for line in _named_in(report, text)]
     alike: dict[tuple[str, str], list[Line]] = {}
     for line in report.lines("check", "finding"):

@@ -8,8 +8,7 @@ Values of a reader's schema have a shape (:mod:`kdump.schemas.shapes`). Three ru
 
 * A field that the writer's schema lacks is null if it has no default, because all columns are nullable.
 * Logical types with different units or scales do not match, because the value would be wrong by a factor.
-* A mismatch is reported for a time outside the years 1 to 9999 or outside 24 hours, and for a decimal with too many
-  digits.
+* A timestamp outside the years 1 to 9999, a time outside 24 hours, and a decimal with too many digits are mismatches.
 
 ``fastavro.schemaless_reader`` is equally fast, but its values are not JSON, it raises for dates outside the years 1 to
 9999, and it ignores bytes after the value. It does not support durations, UUIDs of 16 bytes and nanoseconds. Its
@@ -54,9 +53,9 @@ if TYPE_CHECKING:
     from kdump.schemas.shapes import Shape
 
 Read: TypeAlias = "Callable[[bytes, int, int, int, list[int]], tuple[Any, int]]"
-"""A reader: (payload, position, size of the payload, level, list of one number) -> value, position after it.
+"""A reader: (payload, position, size of the payload, level, [number]) -> value, position after the value.
 
-The number is how many more array items of 0 bytes the payload may have. The reader decreases it.
+``number`` limits the array items of 0 bytes that the payload may still have. The reader decreases it.
 """
 
 MAX_DEPTH: Final = 200
@@ -69,7 +68,7 @@ _UNITS: Final = {"millis": 10**3, "micros": 10**6, "nanos": 10**9}
 _DIGITS: Final = {"millis": 3, "micros": 6, "nanos": 9}
 _NULL, _STRING = Primitive("null"), Primitive("string")
 _MOST_DIGITS: Final = 4096
-"""More digits than a decimal of :data:`MAX_DECIMAL` bytes has."""
+"""Maximum precision that is checked. A decimal of :data:`MAX_DECIMAL` bytes has fewer digits."""
 
 
 class AvroReader:
@@ -90,7 +89,7 @@ class AvroReader:
         return self.value(payload, position)
 
     def value(self, payload: bytes, position: int = 0) -> tuple[Any, int]:
-        """Like :meth:`read`, but for Avro's own encoding, in which bytes always have a length."""
+        """Like :meth:`read`, but a payload of the type bytes begins with its length, as in Avro's specification."""
         return _guarded(self._read, payload, position)
 
 
@@ -98,7 +97,7 @@ class ResolvingReader:
     """Reads payloads of the schema ``writer`` as values of the schema ``reader`` and of the column type ``shape``."""
 
     def __init__(self, writer: AvroType, reader: AvroType, shape: Shape) -> None:
-        """Raise SchemaError for schemas that are too large or too deep."""
+        """Compile the reader. Raises SchemaError for schemas that are too large or too deep."""
         self._raw = isinstance(writer, Primitive) and writer.kind == "bytes"
         self._read = _ReaderSource().compiled(writer, reader, shape)
 
@@ -237,7 +236,7 @@ class _ReaderSource:
     """Generates the source text of functions that read values of a writer's type as values of a reader's type.
 
     Variables in the text: ``d`` is the payload, ``p`` the position, ``n`` the size, ``k`` the level, ``v`` a value.
-    ``z[0]`` is the number of further array items of 0 bytes allowed. A function for the shape None returns JSON values.
+    ``z[0]`` limits further array items of 0 bytes. A function returns values of a shape, or JSON if the shape is None.
     """
 
     def __init__(self) -> None:
@@ -326,7 +325,7 @@ class _ReaderSource:
         return name
 
     def _value(self, writer: AvroType, reader: AvroType, shape: Shape | None, indent: str, target: str) -> list[str]:
-        """Return the lines that read a value of ``writer`` as ``reader`` into ``target``, or that raise a mismatch."""
+        """Return code lines that read a value of ``writer`` as ``reader`` into ``target``, or raise MismatchError."""
         if isinstance(shape, JsonText):
             made = self._value(writer, reader, None, indent, target)
             return [*made, f"{indent}{target} = dumps({target})"]
@@ -479,7 +478,7 @@ def _number(indent: str, target: str, *, bits: int = 64) -> list[str]:
 
 
 def _of_bytes(logical: Logical | None, *, typed: bool) -> str:
-    """Return the source text of an expression: bytes ``p`` to ``e`` as a column's value (``typed``) or a JSON value."""
+    """Return an expression that converts the bytes ``p`` to ``e`` to a column's value (``typed``) or a JSON value."""
     if logical is None:
         return "d[p:e]" if typed else "b64(d[p:e])"
     if logical.name == "decimal":

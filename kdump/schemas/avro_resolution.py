@@ -16,7 +16,10 @@ _PROMOTIONS: Final = {
 
 
 def is_match(writer: AvroType, reader: AvroType, *, promoted: bool) -> bool:
-    """Return whether ``writer`` matches ``reader``, apart from inner types. ``promoted``: accept a wider type too."""
+    """Return whether ``writer`` matches ``reader``; types inside them are not compared.
+
+    With ``promoted``, a wider number type and bytes for string (and the reverse) match too.
+    """
     if isinstance(writer, Primitive) and isinstance(reader, Primitive):
         if reader.kind != writer.kind and not (promoted and reader.kind in _PROMOTIONS.get(writer.kind, ())):
             return False
@@ -39,7 +42,7 @@ def _same_unit(writer: Logical | None, reader: Logical | None) -> bool:
 
 
 def branch_for(writer: AvroType, reader: Union) -> AvroType | None:
-    """Return the reader's branch for ``writer``: the first with its full name, its type, or a wider type; or None."""
+    """Return the branch of ``reader`` for ``writer``, or None: equal full name before equal type before wider type."""
     if isinstance(writer, (AvroRecord, Enum, Fixed)):
         for branch in reader.branches:
             if type(branch) is type(writer) and getattr(branch, "name", None) == writer.name:

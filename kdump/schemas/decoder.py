@@ -39,7 +39,7 @@ def has_own_layouts(topic: str) -> bool:
 class WrittenPayload(NamedTuple):
     """The writer's schema of a payload, and the position of the message in the payload.
 
-    ``indexes``: the path of a Protobuf message in its file. ``broken``: the error if this path is malformed, else None.
+    ``indexes`` is the path of a Protobuf message in its file. ``broken`` is an error if this path is malformed.
     """
 
     schema: PayloadReader
@@ -91,7 +91,7 @@ class PayloadDecoder:
         return self._with_schema(topic, side, payload, headers)
 
     def has_own_layout(self, topic: str, side: Side, payload: bytes) -> bool:
-        """Return whether a payload needs no schema: its topic is Kafka's own, or it is a record of MirrorMaker 2."""
+        """Return whether a payload needs no schema: it is of a topic of Kafka, or of MirrorMaker 2."""
         if has_own_layouts(topic):
             from kdump.schemas import own_layouts
 
@@ -141,8 +141,7 @@ class PayloadDecoder:
     def candidates(self, frame: SchemaFrame) -> list[SchemaVersion] | None:
         """Return the schema versions that a frame may refer to; empty if its schema is unknown.
 
-        Return None if the bytes only look like a frame: no schema has its fingerprint, or its id is 0 and no schema has
-        this id.
+        Return None if the bytes are probably no frame: no schema has the fingerprint, or the id 0.
         """
         if frame.framing == "single-object":
             return self._by_fingerprint.get(frame.fingerprint) if "avro" in self._formats else None

@@ -24,7 +24,7 @@ _MAX_NAME: Final = 200
 
 
 class ExportedSchemas:
-    """Exported files (relative path -> content), and notes on references and schemas that are left out or changed."""
+    """Exported ``files`` (relative path -> content), and ``notes`` on missing references and changed schemas."""
 
     def __init__(self, versions: Iterable[SchemaVersion], store: SchemaStore) -> None:
         self.files: dict[str, bytes] = {}
@@ -52,13 +52,17 @@ class ExportedSchemas:
             what = f"version {version.version} of {version.subject}"
             path = self._reference_path(reference.name, found, version)
             if found is None:
-                self.notes.append(f"{what}: {reference.name!r} is not in the log")
+                self.notes.append(f"{what}: the referenced schema {reference.name!r} is not in the log")
             elif path is None:
-                self.notes.append(f"{what}: {reference.name!r} is not a name for a file in the folder, and is left out")
+                self.notes.append(
+                    f"{what}: the reference {reference.name!r} would be a file outside the folder: left out"
+                )
             else:
                 content = _text(found).encode("utf-8", "surrogatepass")
                 if self.files.setdefault(f"{folder}/{path}", content) != content:
-                    self.notes.append(f"{what}: {reference.name!r} has other content than in an earlier version")
+                    self.notes.append(
+                        f"{what}: {reference.name!r} is another schema in an earlier version, and only that is exported"
+                    )
                 if (found.subject, found.version) not in seen:
                     seen.add((found.subject, found.version))
                     self._add_references(found, folder, seen)
@@ -111,7 +115,7 @@ if [ -z "${BOOTSTRAP:-}" ]; then
 : "${REGISTRY:?set it to the URL of the registry, or BOOTSTRAP to the address of a broker}"
 """.splitlines()
 _IF_REFUSED: Final = (
-    " || { echo 'this registry has no mode IMPORT, in which ids can be given: set BOOTSTRAP instead of REGISTRY' >&2; "
+    " || { echo 'this registry has no mode IMPORT, so it cannot restore ids: set BOOTSTRAP instead of REGISTRY' >&2; "
     "exit 1; }"
 )
 _TOPIC_TOOLS: Final = """exit

@@ -34,7 +34,7 @@ _WITH_ID, _WITH_GUID = 0, 1
 
 
 class SchemaFrame(NamedTuple):
-    """The frame of a payload. Its message begins at ``position``. ``indexes`` is a header's Protobuf path, if any."""
+    """The frame of a payload. The message begins at ``position``. ``indexes``: a Protobuf path that is in a header."""
 
     framing: Framing
     position: int
@@ -45,9 +45,9 @@ class SchemaFrame(NamedTuple):
 
 
 def frame_of(side: Side, payload: bytes, headers: Iterable[tuple[bytes, bytes | None]]) -> SchemaFrame | None:
-    """Return the frame of a payload, or None if there is no frame. Of several headers the last complete one counts.
+    """Return the frame of a payload, or None. If several headers have a schema id, the last complete one is used.
 
-    A serializer adds its header after existing headers (Confluent's HeaderSchemaIdSerializer).
+    Confluent's HeaderSchemaIdSerializer adds its header after existing headers.
     """
     name, found = _HEADERS[side], None
     for header, value in headers:

@@ -1,4 +1,4 @@
-"""Converts Avro and Protobuf schemas to tables with which :mod:`kdump.kernel.schemas` writes payloads as JSON."""
+"""Converts Avro and Protobuf schemas to tables. :mod:`kdump.kernel.schemas` uses them to write payloads as JSON."""
 
 from __future__ import annotations
 
@@ -21,13 +21,16 @@ if TYPE_CHECKING:
 
 _DIGITS: Final = {"millis": 3, "micros": 6, "nanos": 9}
 _LOCAL: Final = 16
-"""A flag added to the number of fractional digits: the time has no zone."""
+"""Added to the number of fractional digits of a local timestamp, whose text has no ``Z``."""
 _Node: TypeAlias = tuple[int, int, int, int, int]
-"""(kind, number, first, count, size), ``struct Node`` of the compiled code."""
+"""(kind, number, first, count, size): the fields of ``struct Node`` of the compiled code."""
 
 
 def avro_text(schema: AvroType, quote: Callable[[str], str]) -> AvroText | None:
-    """Return the kernel's writer of payloads as JSON, or None if only Python can. ``quote``: text -> JSON string."""
+    """Return the kernel's writer of payloads as JSON, or None if it does not support the schema.
+
+    ``quote`` returns a text as a JSON string.
+    """
     if isinstance(schema, Primitive) and schema.kind == "bytes":
         return None  # payloads of only bytes have no length (AvroReader.read)
     plan = _AvroPlan(quote)
@@ -135,7 +138,7 @@ _Field: TypeAlias = tuple[int, int, int, int, int, bool, int, bytes, bytes]
 def protobuf_text(message: MessageType, indexes: bytes, quote: Callable[[str], str]) -> ProtobufText:
     """Return the kernel's writer of payloads as JSON. Payloads begin with the bytes ``indexes``, the message's path.
 
-    ``quote`` returns a text as a JSON string. The caller reads payloads that the writer refuses in Python.
+    ``quote`` returns a text as a JSON string. If the writer refuses a payload, the caller reads it in Python.
     """
     plan = _ProtobufPlan(quote)
     plan.message(message)

@@ -102,9 +102,9 @@ class WindowedKey(NamedTuple):
 def window_of(key: bytes) -> WindowedKey | None:
     """Return the parts of a key in a changelog, or None if it has no plausible window.
 
-    The first layout that fits is taken: two times at the end, one time at the end, a time and a sequence number, a time
-    at the start. A layout with one time is tried before a layout with a time and a number: a small number at the end of
-    an application's key also looks like the first half of a time.
+    The layouts are tried in this order: two times at the end; one time at the end; a time and a sequence number at the
+    end; a time at the start. The second comes before the third: if an application's key ends with a small number, the
+    number and the first half of the time also fit the third.
     """
     size = len(key)
     if size > _SESSION.size:

@@ -123,7 +123,7 @@ def _settings(found: dict[str, Any]) -> Iterable[tuple[str, str]]:
 
 
 def as_text(text: str) -> str:
-    """Return a schema as .proto text, printed from its descriptor if it is not text. Raises SchemaError."""
+    """Return the .proto text of a schema: unchanged, or printed from its descriptor. Raises SchemaError."""
     if not _BASE64.fullmatch(text):
         return text
     found = _fields(text)

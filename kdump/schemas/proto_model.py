@@ -80,7 +80,7 @@ class FieldType:
     """A scalar type, or the name of a message or enum as in the file."""
     repeated: bool = False
     group: bool = False
-    """Whether the field is encoded between two tags (a group), and not after a length."""
+    """Whether the field is a group: encoded between two tags instead of after a length."""
     presence: bool = False
     """Whether a message distinguishes an unset value from its default."""
     oneof: str | None = None
@@ -149,7 +149,7 @@ class Pool:
         for extended, extension in file.extends:
             message = self.find(extended, extension.scope)
             if not isinstance(message, MessageType):
-                raise SchemaError(f"{extended!r} is extended and not defined")
+                raise SchemaError(f"{extended!r} is extended, but not defined")
             self._resolve(extension)
             message.extensions.append(extension)
 

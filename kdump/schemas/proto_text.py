@@ -367,7 +367,7 @@ class _ProtoParser:
 
 
 def _settings(tokens: list[str]) -> Iterator[tuple[str, str]]:
-    """Yield name and value of each feature in the tokens of options, as ``features.NAME`` or in ``features = {}``."""
+    """Yield the name and value of each feature in options, written as ``features.NAME`` or in ``features = {}``."""
     inside: list[bool] = []
     """For each open bracket: whether it begins the list of features."""
     for at, (token, value) in enumerate(zip(tokens, tokens[2:], strict=False)):

@@ -4,7 +4,7 @@ The wire format is read with a plan for each message. protobuf's own ``MessageTo
 from protoc, does not report the numbers of unknown fields, and raises for an Any of an unknown type. For common
 messages compiled code writes eight times as many lines per second (``bench.decoding``).
 
-The result is that of json_format's ``preserving_proto_field_name`` (names as in the .proto text) and
+The values are those of json_format with ``preserving_proto_field_name`` (names as in the .proto text) and
 ``always_print_fields_with_no_presence`` (an absent field without presence has its default value).
 """
 
@@ -43,7 +43,7 @@ _NULL: Final = well_known.PACKAGE + "NullValue"
 _MAX_INDEXES: Final = 64
 
 _Put: TypeAlias = "Callable[[dict[str, Any], bytes, int, int, _Walk], int]"
-"""Reads a field: (object to fill, payload, position after the tag, end of the message, walk) -> end of the field."""
+"""Reads a field into an object: (object, payload, position after the tag, end of the message, walk) -> its end."""
 
 
 @dataclass(slots=True)
@@ -53,7 +53,9 @@ class _Walk:
     level: int = 0
     unknown: list[int] = field(default_factory=list)
     plain: dict[tuple[int, str], dict[str, Any]] = field(default_factory=dict)
-    """(``id()`` of the enclosing object, name) -> fields of a well-known type, into which a repetition is merged."""
+    """(``id()`` of the enclosing object, field name) -> the fields of a well-known type. If the field occurs again, its
+    fields are merged into them.
+    """
 
 
 _NOTHING: Final = object()
@@ -120,7 +122,7 @@ class _Plan:
 
 
 def enum_names(kind: EnumType) -> dict[int, str | None]:
-    """Return number -> name of an enum's values, the first if there are several; None for the value of NullValue."""
+    """Return number -> first name of an enum's values. The value of NullValue has None instead of a name."""
     names: dict[int, str | None] = {}
     for name, value in kind.values:
         names.setdefault(value, name)
@@ -194,7 +196,7 @@ def _packed(name: str, read: Read, field_number: int) -> _Put:
 
 
 def _message(kind: MessageType, reader: ProtobufReader, group: int) -> Read:
-    """Return the reader of a message that follows its length, or of the group with the field number ``group``."""
+    """Return the reader of a message after its length, or of a group if ``group`` is a field number, not 0."""
 
     def read(data: bytes, position: int, end: int, walk: _Walk) -> tuple[Any, int]:
         if group:
@@ -287,7 +289,7 @@ class ProtobufReader:
         references: Mapping[str, str] | None = None,
         parse: Callable[[str], ProtoFile] = parse_text,
     ) -> None:
-        """Parse a file. ``references``: name -> text of an import. Raises SchemaError, also MissingReferenceError."""
+        """Parse a file. ``references``: name -> text of an import. Raises SchemaError and MissingReferenceError."""
         self._pool = Pool()
         self._plans: dict[int, _Plan] = {}
         self._loaded: set[str] = set()
@@ -305,7 +307,7 @@ class ProtobufReader:
             self._loaded.add(name)
             found = self._texts.get(name) or well_known.texts().get(name)
             if found is None:
-                raise MissingReferenceError(f"the file {name!r} that it imports is not in the log")
+                raise MissingReferenceError(f"the schema imports {name!r}, which is not in the log")
             self._load(found, level + 1)
         self._pool.add(file)
         return file
@@ -320,8 +322,8 @@ class ProtobufReader:
     def read(self, payload: bytes, position: int, indexes: Sequence[int]) -> DecodedMessage:
         """Return the message at a position, up to the end of the payload. Raises UndecodableError.
 
-        ``indexes`` is the path to the message in its file. Writers and registries count nested messages in three ways.
-        The way that leaves the fewest unknown fields is used; of several such ways, the first.
+        ``indexes`` is the path to the message in its file. Writers count nested messages in three ways, so it may
+        identify several messages. The first message with the fewest unknown fields is used.
         """
         best: DecodedMessage | None = None
         problem = UndecodableError(
@@ -389,12 +391,12 @@ class ProtobufReader:
     def value(
         self, kind: MessageType, data: bytes, begin: int, end: int, walk: _Walk, into: dict[str, Any] | None = None
     ) -> Any:
-        """Return the JSON value of the message between two positions, merged with the fields in ``into``."""
+        """Return the JSON value of the message between two positions. Its fields are added to ``into``, if given."""
         made = self.plain(kind, data, begin, end, walk, into)
         return self.converted(kind, made, walk)
 
     def converted(self, kind: MessageType, plain: dict[str, Any], walk: _Walk) -> Any:
-        """Return the JSON value of a message's fields: an object, or the value of a well-known type."""
+        """Return the JSON value for the fields ``plain`` of a message: an object, or the value of a well-known type."""
         if kind.full_name == ANY:
             return self._any(plain, walk)
         convert = well_known.CONVERTERS.get(kind.full_name)
@@ -415,7 +417,7 @@ class ProtobufReader:
     def plain(
         self, kind: MessageType, data: bytes, begin: int, end: int, walk: _Walk, into: dict[str, Any] | None = None
     ) -> dict[str, Any]:
-        """Return the fields of a message by name, even for well-known types."""
+        """Return the fields of the message between two positions by name, also for well-known types."""
         plan = self._plans.get(id(kind))
         if plan is None:
             plan = self._plans[id(kind)] = _Plan(kind, self)
@@ -442,7 +444,7 @@ class ProtobufReader:
         return made
 
     def has_unknown_fields(self, kind: MessageType, data: bytes, begin: int, end: int) -> bool:
-        """Return whether a message that :meth:`plain` has read has unknown fields, not counting nested messages."""
+        """Return whether a message has unknown fields, not counting nested messages. Call :meth:`plain` before."""
         puts, position = self._plans[id(kind)].puts, begin
         while position < end:
             tag, position = read_tag(data, position, end)
@@ -471,7 +473,7 @@ def read_indexes(data: bytes, position: int) -> tuple[list[int], int]:
             return [0], at
         if found and min(found) >= 0 and (signed or found != [0]):
             return found, at
-    raise UndecodableError("the path of the message is broken")
+    raise UndecodableError("the message indexes before the payload are malformed")
 
 
 def _numbers(data: bytes, position: int, *, signed: bool) -> tuple[list[int] | None, int]:

@@ -2,8 +2,8 @@
 
 A message is read as JSON (:mod:`kdump.schemas.protobuf`) and converted: 64-bit integers from text, bytes from base64,
 timestamps from ISO 8601, enums from the name to its index (a number without a name stays text). Types without a fixed
-shape (Struct, Value, Any, recursive messages) stay JSON text. The schema version that gives the columns their types
-also reads the messages of all other versions, as Protobuf's own readers do.
+shape (Struct, Value, Any, recursive messages) stay JSON text. One schema version gives the columns their types, and
+reads the messages of all versions, as Protobuf's own readers do.
 """
 
 from __future__ import annotations

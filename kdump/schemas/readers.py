@@ -1,4 +1,4 @@
-"""Chooses the reader of a schema: Avro, Protobuf, or JSON (in this module). An invalid schema has only a problem."""
+"""Chooses the reader of a schema: Avro, Protobuf, or JSON (in this module)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,10 @@ class PayloadReader:
             self.problem, self.why = "schema-invalid", str(reason)
 
     def data(self, payload: bytes, position: int, indexes: Sequence[int]) -> dict[str, Any]:
-        """Return ``name`` and ``data``, maybe ``unknownFields`` or ``problem`` and ``why``. Raises UndecodableError."""
+        """Return ``name`` and ``data`` of a payload, and ``unknownFields``, ``problem`` and ``why`` if there are any.
+
+        Raises UndecodableError.
+        """
         reader = self.reader
         if isinstance(reader, AvroReader):
             value, end = reader.read(payload, position)
@@ -75,9 +78,9 @@ def avro_type(version: SchemaVersion, store: SchemaStore) -> avro_schema.AvroTyp
 
 
 def referenced(version: SchemaVersion, store: SchemaStore) -> dict[str, SchemaVersion]:
-    """Return name in a reference -> schema, for all direct and indirect references of a schema, the innermost first.
+    """Return all direct and indirect references of a schema, the innermost first: name in the reference -> schema.
 
-    Of several references with one name the first counts, like in ``AbstractSchemaProvider.resolveReferences`` of
+    If references have the same name, the first is used, as in ``AbstractSchemaProvider.resolveReferences`` of
     Confluent's schema-registry. Raises MissingReferenceError, and SchemaError for too many levels of references.
     """
     found: dict[str, SchemaVersion] = {}

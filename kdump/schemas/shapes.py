@@ -21,9 +21,9 @@ _MOST_LEVELS: Final = 64
 class Leaf:
     """A value without parts.
 
-    ``kind`` is a type of Arrow (``int64``, ``string``, ``bytes``), or a logical type of Avro whose values are the
-    stored numbers. Three more kinds: ``decimal`` (the unscaled number), ``enum`` (an index of ``symbols``, or an
-    unknown symbol as text) and ``instant-nanos`` (Protobuf's Timestamp, in ns since 1970).
+    ``kind`` is a type of Arrow (``int64``, ``string``, ``bytes``), or a logical type of Avro, with the number in the
+    payload as the value. Three more kinds are ``decimal`` (the unscaled number), ``enum`` (an index of ``symbols``, or
+    an unknown symbol as text) and ``instant-nanos`` (Protobuf's Timestamp, in ns since 1970).
     """
 
     kind: str
@@ -80,7 +80,7 @@ class Nesting:
         self._fields = 0
 
     def enter(self, kind: object, fields: int = 0) -> bool:
-        """Enter a type that has ``fields`` fields. Return False without entering if it must be JSON text."""
+        """Enter a type with ``fields`` fields. Return False instead if the type is recursive, too deep or too large."""
         self._fields += fields
         if id(kind) in self._within or len(self._within) >= _MOST_LEVELS or self._fields > _MOST_FIELDS:
             return False
@@ -119,7 +119,7 @@ def avro_shape(schema: AvroType, nesting: Nesting | None = None) -> Shape:
 
 
 def single(schema: Union) -> AvroType | None:
-    """Return the only non-null type of a union; null if it has no other type, None if it has several."""
+    """Return the only type of a union beside null. Return the type null if null is alone, None if there are several."""
     others = [each for each in schema.branches if not (isinstance(each, Primitive) and each.kind == "null")]
     if not others:
         return Primitive("null")

@@ -36,7 +36,7 @@ class Reference:
 
 
 class SchemaVersion(NamedTuple):
-    """A version of a subject, with the offsets of its records in ``topic``, and the time (ms) of its last text."""
+    """A version of a subject, the offsets of its records in ``topic``, and the time (ms) of its newest schema text."""
 
     subject: str
     version: int
@@ -188,7 +188,10 @@ class SchemaStore:
         return (version for version in self._versions.values() if version.state in chosen)
 
     def version(self, subject: str, version: int) -> SchemaVersion | None:
-        """Return a version of a subject, in any state, or None. -1: the newest current, else the newest deleted one."""
+        """Return a version of a subject, in any state, or None.
+
+        -1 means the newest current version, or the newest deleted version if none is current.
+        """
         if version == -1:
             found = [each for each in self._versions.values() if each.subject == subject]
             return max(found, key=lambda each: (-STATES.index(each.state), each.version), default=None)
@@ -197,7 +200,8 @@ class SchemaStore:
     def referenced(self, version: SchemaVersion, reference: Reference) -> SchemaVersion | None:
         """Return the version that a schema refers to, in any state.
 
-        A subject without a context is first looked up in the schema's own (QualifiedSubject.qualifySubjectWithParent).
+        A subject without a context is first looked up in the context of ``version``
+        (QualifiedSubject.qualifySubjectWithParent).
         """
         subject, number = reference.subject, reference.version
         if version.context != DEFAULT_CONTEXT and split_context(subject)[0] == DEFAULT_CONTEXT:
@@ -212,11 +216,11 @@ class SchemaStore:
         return max(found, key=lambda each: each.version, default=None)
 
     def config(self, subject: str) -> dict[str, Any] | None:
-        """Return the config of a subject, a context (``:.site1:``), or the registry (empty); None if it is not set."""
+        """Return the config of a subject, a context (``:.site1:``) or the registry (""); None if it is not set."""
         return self._configs.get(subject)
 
     def mode(self, subject: str) -> str | None:
-        """Return the mode of a subject, a context, or the registry (empty); None if it is not set."""
+        """Return the mode of a subject, a context or the registry (""); None if it is not set."""
         return self._modes.get(subject)
 
     def subjects(self) -> Iterator[SubjectLine]:
@@ -265,7 +269,7 @@ def has_registry_key(key: bytes | None) -> bool:
 def _read(
     key: bytes | None, value: bytes | None
 ) -> tuple[tuple[dict[str, Any], dict[str, Any] | None], str] | tuple[None, str]:
-    """Return the JSON objects of key and value (None for null); None and the reason if no registry wrote them."""
+    """Return ((key, value or None), "") as JSON objects, or (None, reason) if no registry wrote the record."""
     names = _json(key)
     if not isinstance(names, dict):
         return None, "the key is not a JSON object"
@@ -295,7 +299,7 @@ def _json(text: bytes | None) -> object:
 
 
 def _version(names: dict[str, Any], content: dict[str, Any]) -> int | None:
-    """Return the version in a record's key, or for DELETE_SUBJECT in its value."""
+    """Return the version in a record's key. DELETE_SUBJECT records have it in the value."""
     return _int(names.get("version")) if "version" in names else _int(content.get("version"))
 
 

@@ -68,9 +68,10 @@ def _written(
     headers: Sequence[Header],
     preferred: Callable[[list[SchemaVersion]], list[SchemaVersion]] | None = None,
 ) -> tuple[SchemaFrame, WrittenPayload] | TypedValue:
-    """Return the frame and the writer's schema of a payload, or its problem. ``place`` is its topic and side.
+    """Return the frame and the writer's schema of a payload, or a TypedValue with the problem.
 
-    Several subjects may share a schema id: ``preferred`` selects candidates among the versions with the frame's id.
+    ``place`` is the topic and side of the payload. Several subjects may share a schema id: ``preferred`` gets all
+    versions with the id, and returns the candidates.
     """
     topic, side = place
     frame = None if decoder.has_own_layout(topic, side, payload) else frame_of(side, payload, headers)
@@ -79,8 +80,8 @@ def _written(
     if frame.framing == "file":
         return TypedValue(
             problem="schema-mismatch",
-            why="the payload is an Avro container file, which can hold several records, but a typed column holds only "
-            "one for each payload",
+            why="the payload is an Avro container file. It can hold several records, but a typed column has only one "
+            "value for each payload",
         )
     candidates = decoder.candidates(frame)
     if candidates is None:
@@ -109,7 +110,7 @@ class TypedSide:
         *,
         wide_times: bool = False,
     ) -> None:
-        """``message`` is a Protobuf message, by default the first. Raises UsageError for an unusable schema.
+        """``message`` is the name of a Protobuf message, by default the first. Raises UsageError for a bad schema.
 
         ``wide_times``: accept Protobuf's timestamps outside the years 1678 to 2262 (the range of ns in 64 bits).
         """
@@ -119,7 +120,7 @@ class TypedSide:
             raise UsageError(f"version {version.version} of {version.subject!r}: {self._target.why}")
         self._reads: dict[tuple[str, int], _Read] = {}
         self._own: dict[int, list[SchemaVersion]] = {}
-        """``id()`` of a list of versions in the store -> the versions of the subject in this list."""
+        """Cache: ``id(versions)`` -> the versions of this subject among them. The store keeps the list ``versions``."""
         self._prefixes: dict[tuple[str, bytes], tuple[_Read, int]] = {}
         self._message: ReadMessage | None = None
         reader = self._target.reader
@@ -170,7 +171,9 @@ class TypedSide:
     def _made(self, schema: PayloadReader) -> _Read:
         target, written = self._target.reader, schema.reader
         if schema.format != self._target.format:
-            return _refusal(f"the payload is {schema.format}, and the columns are {self._target.format}")
+            return _refusal(
+                f"the payload is {schema.format}, but the columns are from a schema in {self._target.format}"
+            )
         if isinstance(target, AvroReader) and isinstance(written, AvroReader):
             try:
                 read_avro = ResolvingReader(written.schema, target.schema, self.shape).read
@@ -192,7 +195,8 @@ class TypedSide:
             )
         if message is None or message.kind.full_name not in names:
             raise MismatchError(
-                f"the payload is a {names[0]}: the columns of schema={self.version.subject}#{names[0]} fit it"
+                f"the payload is the message {names[0]}: for its columns use the subject "
+                f"{self.version.subject}#{names[0]}"
             )
         return self._convert(message.read(payload, position)), len(payload)
 
@@ -205,12 +209,12 @@ def _refusal(why: str) -> _Read:
 
 
 def typed_sides(decoder: PayloadDecoder, subject: str, *, wide_times: bool = False) -> tuple[TypedSide, ...]:
-    """Return the readers of records of a subject: for the other side (key or value) if possible, then for its own side.
+    """Return the reader of the subject's own side (key or value) as the last item.
 
-    The subject may have a version and a Protobuf message: ``orders-value:3``, ``orders-value#org.shop.Order``. A
-    subject that ends with ``-key`` is for keys, any other for values. The other side (``orders-key`` for
-    ``orders-value``) is read with its newest current version, if this is usable. :class:`TypedSide` explains
-    ``wide_times``. Raises UsageError.
+    If the newest current version of the other side (``orders-key`` for ``orders-value``) is usable, its reader is the
+    first item. ``subject`` may have a version and a Protobuf message: ``orders-value:3``,
+    ``orders-value#org.shop.Order``. A subject that ends with ``-key`` is for keys, any other for values.
+    :class:`TypedSide` explains ``wide_times``. Raises UsageError.
     """
     version, message = _version(decoder, subject)
     _, dash, ending = version.subject.rpartition("-")
@@ -221,8 +225,8 @@ def typed_sides(decoder: PayloadDecoder, subject: str, *, wide_times: bool = Fal
 class SubjectTables:
     """Divides records into one table for each subject, by the schemas of their values.
 
-    A Protobuf message that is not the first of its file has its own table: ``orders-value#org.shop.Order``. Records
-    without a table are read with this object instead of a TypedSide: :meth:`read` returns no value, but the reason.
+    A Protobuf message that is not the first of its file has its own table: ``orders-value#org.shop.Order``. For records
+    without a table this object takes the place of a TypedSide: :meth:`read` returns the reason instead of a value.
     """
 
     side: Final = "value"
@@ -257,14 +261,14 @@ class SubjectTables:
         return table
 
     def sides(self, table: str) -> tuple[TypedSide, ...]:
-        """Return the readers of a table: of its keys (if the log has their subject) and of its values."""
+        """Return the readers of a table: for keys if the log has a subject for them, and for values."""
         found = self._sides[table]
         if isinstance(found, UsageError):
             raise found
         return found
 
     def _named(self, written: WrittenPayload) -> tuple[str, SchemaVersion, str | None]:
-        """Return a payload's table, the version whose types the table has, and the message (None: the file's first)."""
+        """Return the table of a payload, the table's schema version, and the Protobuf message (None: the first)."""
         schema, store = written.schema, self._decoder.store
         subject = schema.version.subject
         version = store.newest(subject) or schema.version

@@ -162,7 +162,7 @@ def test_another_message_of_the_file_is_named(versions):
     payload = prefixed(5, b"\2\4\x08\5")
     found = side_of("proto-value", *versions).read("proto", payload, ())
     assert (found.problem, found.schema_id) == ("schema-mismatch", 5)
-    assert "the columns of schema=proto-value#p.Other fit it" in found.why
+    assert "for its columns use the subject proto-value#p.Other" in found.why
     assert side_of("proto-value#p.Other", *versions).read("proto", payload, ()) == TypedValue((5,), 5)
     assert side_of("proto-value", *versions).read("proto", prefixed(5, b"\2\x08"), ()).problem == "payload-invalid"
 
