@@ -21,10 +21,7 @@ FLAGS: Final = {
 
 
 def plain(words: Sequence[str]) -> tuple[str, Options, list[str]] | None:
-    """Return the arguments of :func:`classic`, or None if ``words`` has more than --files and flags.
-
-    This saves the import of click.
-    """
+    """Return the arguments of :func:`classic` without click, or None if ``words`` has more than --files and flags."""
     files: list[str] = []
     flags: dict[str, Any] = {}
     rest = iter(words)

@@ -91,8 +91,7 @@ def command(
     partition, kdump searches it for any requested partition. A batch with a wrong crc is marked. --batch and --hexdump
     show the batch of an unreadable record.
 
-    Exit status: 0 found; 1 something cannot be read; 2 wrong usage; 3 damage was found; 5 the files do not hold the
-    record.
+    Exit status: 0 found; 1 something cannot be read; 2 wrong usage; 3 damage was found; 5 the files lack the record.
     """
     found = re.fullmatch(r"(?:(.+)-(\d{1,20}))?@(\d{1,20})", what, re.ASCII)
     if found is None:
@@ -161,10 +160,7 @@ def command(
 def partitions_of(
     topic: str | None, number: str | None, paths: tuple[str, ...], run: session.Session, wanted: Wanted
 ) -> list[Partition]:
-    """Return the partition ``topic``-``number``, or all partitions if ``topic`` is None.
-
-    If the partition is not in ``paths``, return the segments named in ``paths`` whose folders do not show a topic.
-    """
+    """Return one partition, or all if ``topic`` is None. If it is absent, return given segments of unknown topics."""
     if topic is None:
         return list(Finder(wanted, run.report).find(paths))
     one = wanted._replace(topics=(topic,), partitions=frozenset({int(number or 0)}))
@@ -332,10 +328,7 @@ def _write(out: BinaryIO, column: rows.Column, pieces: Iterable[str]) -> None:
 
 
 def _pieces(out: BinaryIO, column: rows.Column, pieces: Callable[[], Iterator[str]] | None) -> None:
-    """Print a cell piece by piece, to save memory. ``pieces`` is None for a null.
-
-    A payload that is escaped for a terminal can take four times its size.
-    """
+    """Print a cell piece by piece (None: null): an escaped payload as a whole can take four times its size."""
     if pieces is None:
         _line(out, column, None)
         return
@@ -414,10 +407,9 @@ _INDENT: Final = 13
 
 
 def _write_bytes(parts: Iterable[FieldBytes], out: BinaryIO, width: int | None) -> None:
-    """Write each field on its own lines: position, bytes in hex, name and value.
+    """Write each field on its own lines: position, bytes in hex, name and value, and payloads also as ASCII.
 
-    A payload is also shown as ASCII. A plus sign marks a position in decompressed bytes. ``width`` is the number of
-    columns of the terminal, or None if the output is not a terminal.
+    A plus sign marks a position in decompressed bytes. ``width`` is that of the terminal in columns, if there is one.
     """
     from kdump.records.field_map import PAYLOADS
 

@@ -48,8 +48,7 @@ ONLY: Final = {
     "sql": {"param", "out_of_order"},
     "sql_schema": set(),
 }
-"""Tool -> the options of its command that the tool has. A tool that is not listed has all of its command's options,
-except options of output, files and workers."""
+"""Tool -> the options of its command that it has. Other tools have all options except output, files and workers."""
 _COMMON: Final = {"paths", "topics", "partitions", "at"}
 _FORM: Final = {"output", "quiet", "no_pager", "as_json", "verbose", "folder", "import_script", "show_secrets"}
 _HOW: Final = {"jobs", "master", "conf", "packages", "cache", "max_batch_bytes", "remote", "remote_keys", "configs"}
@@ -78,9 +77,8 @@ def command(roots: tuple[str, ...], *, payloads: bool, plain: bool, redact_key: 
       kdump mcp /var/kafka
       kdump mcp /backup/broker-1 /backup/broker-2 --payloads
 
-    A client of the Model Context Protocol starts the server. Its tools are dump, check, sql, and the commands that
-    answer questions, such as offsets. Calls can read only paths in a ROOT. Without --payloads the server leaves out
-    keys, values, headers and commit metadata.
+    A client of the Model Context Protocol starts the server. Its tools are dump, check, sql and commands like offsets.
+    Calls can read only paths in a ROOT. Without --payloads keys, values, headers and commit metadata are left out.
 
     Exit status: 0 the client has left; 2 wrong usage.
     """

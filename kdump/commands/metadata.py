@@ -328,10 +328,7 @@ def _write_with_voters(run: Answering, image: ClusterImage, log: MetadataLog, fo
 
 
 def _with_directories(run: Answering, voters: list[Voter], copies: Iterable[Partition]) -> list[Voter]:
-    """Return the voters with their directory ids, which come from --voters or the meta.properties of the copies.
-
-    Raises UsageError if a voter has no directory id, or two different ones.
-    """
+    """Add missing directory ids from meta.properties. Raises UsageError if one is unknown or differs from the file."""
     from kdump.rebuild.nodes import address, uuid
 
     states = LogDirStates(Reporter(run.session.note, fail=run.session.fail))

@@ -247,8 +247,7 @@ class PartitionReader:
     def _begin(self, partition: Partition, *, reported: bool = False) -> tuple[BatchSelection, SegmentFacts]:
         """Return the selection of a partition's batches, and the facts about the partition for rows.
 
-        If the filter is ``committed``, report the records that a read_committed consumer does not receive yet, unless
-        ``reported``.
+        For a ``committed`` filter report the records that consumers do not receive yet, unless they are ``reported``.
         """
         knows = self.outcomes or self.filter.committed
         outcomes = (lambda: self.outcomes_of(partition)) if knows else None

@@ -196,10 +196,7 @@ def _spans(partition: Partition) -> Iterator[tuple[str, TimeSpan]]:
 
 
 def _head(segment: Segment, after: Segment | None) -> _Head | None:
-    """Return the offset and times of the first batch.
-
-    None if its magic is not 2, if it has a delete horizon, or if its offset does not fit the name of the file.
-    """
+    """Return offset and times of the first batch; None for an old magic, a delete horizon, or another file's offset."""
     try:
         with segment.open() as source:
             data = source.read(0, BATCH_HEADER.size)

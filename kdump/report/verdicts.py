@@ -132,10 +132,7 @@ def _unreadable(report: LogDirReport) -> str:
 
 
 def _damage(report: LogDirReport) -> Iterator[ReportVerdict]:
-    """Yield sentences on damaged logs, missing offsets and batches that stop consumers.
-
-    The first two are left out if the verdict on a broker names them.
-    """
+    """Yield damaged logs and missing offsets that no verdict on a broker names, and batches that stop consumers."""
     summary = _summary(report)
     damaged, missing = summary.get("damaged", ()), summary.get("offsetsMissing", ())
     if damaged and not _has_outcome(report, "damaged"):

@@ -53,9 +53,7 @@ class _Walk:
     level: int = 0
     unknown: list[int] = field(default_factory=list)
     plain: dict[tuple[int, str], dict[str, Any]] = field(default_factory=dict)
-    """(``id()`` of the enclosing object, field name) -> the fields of a well-known type. If the field occurs again, its
-    fields are merged into them.
-    """
+    """(``id()`` of the enclosing object, field name) -> the fields of a well-known type, for merging repetitions."""
 
 
 _NOTHING: Final = object()

@@ -42,10 +42,7 @@ class PayloadReader:
             self.problem, self.why = "schema-invalid", str(reason)
 
     def data(self, payload: bytes, position: int, indexes: Sequence[int]) -> dict[str, Any]:
-        """Return ``name`` and ``data`` of a payload, and ``unknownFields``, ``problem`` and ``why`` if there are any.
-
-        Raises UndecodableError.
-        """
+        """Return ``name``, ``data``, and if needed ``unknownFields``, ``problem``, ``why``. Raises UndecodableError."""
         reader = self.reader
         if isinstance(reader, AvroReader):
             value, end = reader.read(payload, position)

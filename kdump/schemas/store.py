@@ -188,10 +188,7 @@ class SchemaStore:
         return (version for version in self._versions.values() if version.state in chosen)
 
     def version(self, subject: str, version: int) -> SchemaVersion | None:
-        """Return a version of a subject, in any state, or None.
-
-        -1 means the newest current version, or the newest deleted version if none is current.
-        """
+        """Return a version in any state, or None. -1 is the newest current version, or the newest deleted version."""
         if version == -1:
             found = [each for each in self._versions.values() if each.subject == subject]
             return max(found, key=lambda each: (-STATES.index(each.state), each.version), default=None)
@@ -200,8 +197,7 @@ class SchemaStore:
     def referenced(self, version: SchemaVersion, reference: Reference) -> SchemaVersion | None:
         """Return the version that a schema refers to, in any state.
 
-        A subject without a context is first looked up in the context of ``version``
-        (QualifiedSubject.qualifySubjectWithParent).
+        A subject without a context is first searched in that of ``version`` (Confluent: qualifySubjectWithParent).
         """
         subject, number = reference.subject, reference.version
         if version.context != DEFAULT_CONTEXT and split_context(subject)[0] == DEFAULT_CONTEXT:

@@ -70,8 +70,7 @@ def _written(
 ) -> tuple[SchemaFrame, WrittenPayload] | TypedValue:
     """Return the frame and the writer's schema of a payload, or a TypedValue with the problem.
 
-    ``place`` is the topic and side of the payload. Several subjects may share a schema id: ``preferred`` gets all
-    versions with the id, and returns the candidates.
+    ``place``: its topic and side. Several subjects may share a schema id: ``preferred`` selects among their versions.
     """
     topic, side = place
     frame = None if decoder.has_own_layout(topic, side, payload) else frame_of(side, payload, headers)

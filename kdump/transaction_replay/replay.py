@@ -84,10 +84,7 @@ class Replay:
         self._undo, self.end_offset = None, self._marked_end
 
     def add(self, batches: Batches, row: int = 0) -> EndedTransaction | None:
-        """Add batches from number ``row`` on. If they are a marker, return the transaction that it ends, else None.
-
-        Raises DamageError for a malformed marker.
-        """
+        """Add batches from number ``row`` on. If the last is a marker, return its transaction. Raises DamageError."""
         if row == batches.batch_count:
             return None
         self.end_offset = batches.last_offset + 1
