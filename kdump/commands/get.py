@@ -148,7 +148,8 @@ def command(
         run.damage(f"{what} cannot be read: {where}: {hide.error(damage, held.file).reason}")
         return run.status
     run.statuses.add(ExitStatus.ABSENT)
-    why = f"{_offsets(held)} has lost this record (compaction)" if held is not None else missing(partitions, offset)
+    removed = "does not have this record: compaction removed it"
+    why = f"{_offsets(held)} {removed}" if held is not None else missing(partitions, offset)
     why += "" if held is not None else _in_remote_storage(partitions, offset)
     unread = " in the readable files" if ExitStatus.UNREADABLE in run.statuses else ""
     nothing = f"no segment of {found[1]}-{found[2]}" if found[1] else "no segment"

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     type=click.Choice(["last", "first"]),
     default="last",
     show_default=True,
-    help="The offset of a batch in its index entry: the last offset since Kafka 2.0, the first offset before.",
+    help="The offset of a batch that an index entry has: the last offset since Kafka 2.0, the first offset before.",
 )
 @click.option("--force", is_flag=True, help="Overwrite existing files.")
 @options.add(options.LIMITS)

@@ -56,7 +56,9 @@ def _file_size(_: click.Context, __: click.Parameter, text: str | None) -> int |
     try:
         return None if text is None else words.size(text)
     except ValueError:
-        raise UsageError(f"--target-file-size: expected bytes, or a size such as 256m, found {text!r}") from None
+        raise UsageError(
+            f"--target-file-size: expected a number of bytes or a size such as 256m, found {text!r}"
+        ) from None
 
 
 def _source_options(function: Callable[..., Any]) -> Callable[..., Any]:

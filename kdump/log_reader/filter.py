@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 class Filter(NamedTuple):
     """The conditions that a selected record fulfils. None and empty collections mean no condition.
 
-    ``last_offset`` and ``since`` are included, ``until`` is not. Times are in ms.
+    ``first_offset``, ``last_offset`` and ``since`` are inclusive, ``until`` is exclusive. Times are in ms.
     """
 
     first_offset: int | None = None

@@ -1,4 +1,7 @@
-"""Lists remote segments by ``__remote_log_metadata`` (KIP-405: RemoteLogMetadataCache, RemoteLogSegmentState)."""
+"""Lists the segments in remote storage, from the topic ``__remote_log_metadata``.
+
+Source: KIP-405, Kafka's classes RemoteLogMetadataCache and RemoteLogSegmentState.
+"""
 
 from __future__ import annotations
 

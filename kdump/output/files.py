@@ -398,7 +398,7 @@ def writable_file(out: str, *, overwrite: bool | None = None, option: str = "--o
             )
     folder = next(above for above in resolved(path).parents if above.exists())
     if not os.access(folder, os.W_OK | os.X_OK):
-        reason = f"this user may not write in {folder}, or its file system is read-only"
+        reason = f"this user may not write in {folder}, or the file system is read-only"
         raise UnreadableError(out, f"cannot be written: {reason}", "name another place")
 
 

@@ -121,7 +121,7 @@ def _guarded(read: Read, payload: bytes, position: int) -> tuple[Any, int]:
     except UnicodeDecodeError as reason:
         raise UndecodableError(f"a string is not UTF-8 ({reason.reason})") from None
     except RecursionError:
-        raise UndecodableError("it is nested too deep") from None
+        raise UndecodableError("the payload is nested too deep") from None
 
 
 def base64(data: bytes) -> str:
@@ -198,7 +198,7 @@ def _outside(value: int) -> MismatchError:
 
 
 def _unknown_symbol(symbol: str) -> MismatchError:
-    return MismatchError(f"the symbol {symbol!r} is not in the newest schema")
+    return MismatchError(f"the symbol {symbol!r} is not in the schema of the columns")
 
 
 _DURATION: Final = Struct("<III")
@@ -268,7 +268,7 @@ class _ReaderSource:
         body = [
             f"def {name}(d, p, n, k, z):",
             f"    if k > {MAX_DEPTH}:",
-            "        raise UndecodableError('it is nested too deep')",
+            "        raise UndecodableError('the payload is nested too deep')",
         ]
         matches = is_match(writer, reader, promoted=True)  # only the outermost schemas may not match
         if matches and isinstance(writer, AvroRecord) and isinstance(reader, AvroRecord):
@@ -353,7 +353,7 @@ class _ReaderSource:
         return self._leaf(writer, reader, shape, indent, target)
 
     def _mismatch(self, writer: AvroType, reader: AvroType, indent: str) -> list[str]:
-        text = f"a value of {type_text(writer)} is not of the type {type_text(reader)} of the newest schema"
+        text = f"a value of {type_text(writer)} is not of the type {type_text(reader)} in the schema of the columns"
         return [f"{indent}raise MismatchError({text!r})"]
 
     def _enum(self, writer: Enum, reader: Enum, shape: Shape | None, indent: str, target: str) -> list[str]:

@@ -147,7 +147,7 @@ class _AvroParser:
             for each in branches
         ]
         if "Union" in kinds or len(set(kinds)) < len(kinds):
-            raise SchemaError("a union holds a union, or one type twice")
+            raise SchemaError("a union contains a union, or the same type twice")
         return Union(branches)
 
     def _named(self, found: dict[str, Any], space: str) -> tuple[str, str, tuple[str, ...]]:
@@ -188,7 +188,7 @@ class _AvroParser:
                 )
             )
         if len({each.name for each in made}) < len(made):
-            raise SchemaError(f"record {_shown(full)} has two fields of one name")
+            raise SchemaError(f"record {_shown(full)} has two fields with the same name")
         record.fields = tuple(made)
         return record
 

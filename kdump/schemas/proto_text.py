@@ -362,7 +362,7 @@ class _ProtoParser:
         if self._syntax == "proto3" and values[0][1] != 0:
             raise SchemaError(f"the first value of enum {full!r} is not 0")
         if len({value for value, _ in values}) < len(values):
-            raise SchemaError(f"enum {full!r} has a name twice")
+            raise SchemaError(f"enum {full!r} has two values with the same name")
         return EnumType(name, full, tuple(values), features.closed_enums)
 
 

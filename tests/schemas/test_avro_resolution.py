@@ -106,7 +106,7 @@ def test_a_value_of_the_writer_is_one_of_the_reader(writer, reader, value, found
 @pytest.mark.parametrize(
     ("writer", "reader", "value", "why"),
     [
-        ("string", "long", "a", "a value of string is not of the type long of the newest schema"),
+        ("string", "long", "a", "a value of string is not of the type long in the schema of the columns"),
         ("long", "int", 1, "a value of long is not of the type int"),
         (["null", "string"], "string", None, "a value of null is not of the type string"),
         (
@@ -115,7 +115,7 @@ def test_a_value_of_the_writer_is_one_of_the_reader(writer, reader, value, found
             {"a": 1},
             "a value of record A is not of the type record B",
         ),
-        (enum("A", "B"), enum("A"), "B", "the symbol 'B' is not in the newest schema"),
+        (enum("A", "B"), enum("A"), "B", "the symbol 'B' is not in the schema of the columns"),
         (
             logical("bytes", "decimal", precision=4, scale=2),
             logical("bytes", "decimal", precision=4, scale=1),
