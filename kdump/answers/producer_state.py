@@ -102,7 +102,7 @@ class ProducerState:
         known.data_offset = batch.last_offset
 
     def _of_epoch(self, producer_id: int, epoch: int) -> Producer:
-        """Return a producer; a new epoch resets its sequence (``ProducerStateEntry.maybeUpdateProducerEpoch``)."""
+        """Return a producer. A new ``epoch`` resets its sequence (``ProducerStateEntry.maybeUpdateProducerEpoch``)."""
         known = self.producers.get(producer_id)
         if known is None:
             known = self.producers[producer_id] = Producer(epoch)

@@ -49,7 +49,7 @@ class TransactionalId:
     last_update_ms: int
     partitions: tuple[str, ...]
     previous_producer_id: int | None
-    """The producer id before a change, while the coordinator ends a transaction whose epochs are used up (KIP-890)."""
+    """The producer id that had no epochs left, while the coordinator ends its last transaction (KIP-890)."""
     next_producer_id: int | None
 
     @property
@@ -159,7 +159,7 @@ class TransactionalIds(Collector):
 class KnownIds:
     """Transactional ids by producer id.
 
-    ``is_whole``: every partition of the topic is in the paths. ``condition``: the assumption on their number, or "".
+    ``is_whole``: every partition of the topic is in the paths. ``condition``: a phrase on an assumed number of them.
     """
 
     def __init__(

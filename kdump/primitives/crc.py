@@ -76,7 +76,7 @@ _X8: Final = 1 << 23
 
 @cache
 def _power(polynomial: int, place: int, byte: int) -> int:
-    """Return x to the power of 8 * byte * 256 ** place, modulo the polynomial. Each call halves the exponent."""
+    """Return x to the power of 8 * byte * 256 ** place, modulo the polynomial."""
     if byte == 1 and not place:
         return _X8
     if byte == 1:

@@ -1,6 +1,6 @@
-"""Handles SIGINT, SIGTERM and SIGHUP in a run of the command line.
+"""Handles SIGINT, SIGTERM and SIGHUP in a command.
 
-SIGTERM and SIGHUP end a run at once, with the status that a shell reports for them (143 and 129). Inside
+SIGTERM and SIGHUP end a command at once, with the status that a shell reports for them (143 and 129). Inside
 :func:`cleaned_up` they raise :class:`EndedBySignal`, as Ctrl-C raises KeyboardInterrupt. Inside :func:`held` all three
 are delayed. A signal that was ignored when kdump started (``nohup``) stays ignored.
 """

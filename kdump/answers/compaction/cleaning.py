@@ -431,7 +431,7 @@ class Cleaning:
         return done
 
     def _parts(self) -> int:
-        """Return the number of parts into which keys are divided. A part fits in memory; the log is read for each."""
+        """Return the number of parts of the keys. Each part fits in memory, and needs its own pass over the log."""
         most, in_memory = self._limits
         if most > in_memory:
             most = min(most, sum(_count(segment, most) for segment, _ in self._dirty))

@@ -387,7 +387,7 @@ def _collector(asking: Asking, options: CompactionOptions) -> Compaction:
 
 
 def _notes(asking: Asking, collector: Compaction) -> Iterator[str]:
-    """Yield notes on topics that are not compacted, if the user selected topics or no topic is compacted."""
+    """Yield notes on topics that are not compacted. Without selected topics, only if none of them is compacted."""
     if asking.asked.topics or not len(collector):
         for topic, policy in sorted(collector.left_out.items())[:_NAMED]:
             yield _not_compacted(topic, policy)

@@ -110,7 +110,7 @@ class Sightings:
                 yield lost.until
 
     def lost_at(self, offset: int) -> LostRange | None:
-        """Return the unreadable range with this offset; None if there is none, or if no valid batch follows it."""
+        """Return the unreadable range with this offset, or None. Ranges that no valid batch follows do not count."""
         for lost in self.lost:
             if lost.first <= offset and lost.until is not None and offset < lost.until:
                 return lost
