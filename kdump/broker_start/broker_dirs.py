@@ -172,13 +172,13 @@ def _mismatches(there: Sequence[DirIds], node: int | None) -> Iterator[StartCaus
             continue
         cluster = cluster if cluster is not None else ids.cluster_id
         if ids.cluster_id is not None and ids.cluster_id != cluster:
-            text = f"Invalid cluster.id in: {shown}. Expected {cluster}, but read {ids.cluster_id}"
+            text = cluster_differs(shown, cluster, ids.cluster_id)
             yield StartCause(
                 code=Code.CLUSTER_ID_DIFFERS, file=shown, text=text, expected=cluster, found=ids.cluster_id
             )
         node = node if node is not None else ids.node_id
         if ids.node_id is not None and ids.node_id != node:
-            text = f"Stored node id {ids.node_id} doesn't match previous node id {node} in {shown}"
+            text = node_differs(shown, node, ids.node_id)
             yield StartCause(
                 code=Code.NODE_ID_DIFFERS, file=shown, text=text, expected=str(node), found=str(ids.node_id)
             )
@@ -193,6 +193,14 @@ def _mismatches(there: Sequence[DirIds], node: int | None) -> Iterator[StartCaus
                 f"Duplicate directory ID found. It was the ID of {first.log_dir.name}, but also of {each.log_dir.name}"
             )
             yield StartCause(code=Code.DIRECTORY_ID_TWICE, file=shown, text=text)
+
+
+def cluster_differs(shown: str, expected: str | None, found: str | None) -> str:
+    return f"Invalid cluster.id in: {shown}. Expected {expected}, but read {found}"
+
+
+def node_differs(shown: str, expected: int | None, found: int | None) -> str:
+    return f"Stored node id {found} doesn't match previous node id {expected} in {shown}"
 
 
 class StartOptions(NamedTuple):

@@ -11,7 +11,7 @@ FileQuorumStateStore, KafkaRaftClient, KRaftControlRecordStateMachine, RecordsSn
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kdump.answers.metadata.cluster_image import ClusterImage
 from kdump.answers.metadata.image import SnapshotFile, load
@@ -23,8 +23,8 @@ from kdump.broker_start.outcome import LogStart, StartCause, StartOutcome
 from kdump.errors import DamageError
 from kdump.findings.codes import Code
 from kdump.formats import quorum_state
-from kdump.internal_topics import CLUSTER_METADATA, cluster_metadata
-from kdump.internal_topics.schema import by_type
+from kdump.internal_topics import CLUSTER_METADATA
+from kdump.internal_topics.decode import decode
 from kdump.log_dirs import file_names
 from kdump.log_dirs.file_names import KRAFT_SNAPSHOT_NAME
 from kdump.records.log_entry import check
@@ -316,30 +316,33 @@ def _snapshot(snapshot: SnapshotFile, release: StartRelease) -> Iterator[StartCa
 def bootstrap(log_dir: LogDirFiles) -> Iterator[StartCause]:
     """Yield the cause if ``bootstrap.checkpoint`` prevents the start (BootstrapDirectory). Raises UnreadableError."""
     name = file_names.BOOTSTRAP_SNAPSHOT
-    entry = log_dir.entry(name)
-    if entry is None:
+    if log_dir.entry(name) is None:
         return
-    shown, found = log_dir.shown(name), False
-    messages = by_type(cluster_metadata.MESSAGES, "Record")
     try:
-        if entry.is_folder:
-            raise DamageError(Code.FOLDER.kind, "the path is a folder")
-        with log_dir.files.open(entry.path) as source:
-            for region in walk(source):
-                if isinstance(region, Damage):
-                    raise DamageError(Code.BATCH.kind, region.reason, position=region.at)
-                if isinstance(region, RecordBatch):  # the reader checks no checksum
-                    for record in region.records():
-                        value = b"" if region.is_control else record.value or b""
-                        message = messages.get(value[1]) if len(value) > 2 else None
-                        found = found or (
-                            message is not None
-                            and message.name == "FeatureLevelRecord"
-                            and METADATA_VERSION.encode() in value
-                        )
+        level = bootstrap_level(log_dir)
     except DamageError as damage:
-        yield StartCause(code=Code.BOOTSTRAP_BROKEN, file=shown, text=str(damage))
+        yield StartCause(code=Code.BOOTSTRAP_BROKEN, file=log_dir.shown(name), text=str(damage))
         return
-    if not found:
+    if level is None:
         text = "RuntimeException: No FeatureLevelRecord for metadata.version was found in the bootstrap metadata"
-        yield StartCause(code=Code.BOOTSTRAP_BROKEN, file=shown, text=text)
+        yield StartCause(code=Code.BOOTSTRAP_BROKEN, file=log_dir.shown(name), text=text)
+
+
+def bootstrap_level(log_dir: LogDirFiles) -> int | None:
+    """Return the metadata.version in ``bootstrap.checkpoint``, or None. Raises DamageError and UnreadableError."""
+    entry, level = log_dir.entry(file_names.BOOTSTRAP_SNAPSHOT), None
+    if entry is None:
+        return None
+    if entry.is_folder:
+        raise DamageError(Code.FOLDER.kind, "the path is a folder")
+    with log_dir.files.open(entry.path) as source:
+        for region in walk(source):
+            if isinstance(region, Damage):
+                raise DamageError(Code.BATCH.kind, region.reason, position=region.at)
+            if isinstance(region, RecordBatch) and not region.is_control:  # the reader checks no checksum
+                for record in region.records():
+                    found = decode(CLUSTER_METADATA, None, record.value or b"")
+                    fields: Any = None if found is None or found.value is None else found.value.values
+                    if fields and fields.get("name") == METADATA_VERSION and "featureLevel" in fields:
+                        level = fields["featureLevel"]
+    return level

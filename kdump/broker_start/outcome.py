@@ -136,6 +136,9 @@ class BrokerStart(NamedTuple):
     lacks_remote_storage: bool = False
     """Whether the broker has no remote storage: with it, RemoteIndexCache makes a folder in the first log dir."""
 
+    bootstrap_release: str | None = None
+    """The oldest release that supports the level in ``bootstrap.checkpoint``, if the metadata log is empty."""
+
     @property
     def offline_log_dirs(self) -> tuple[str, ...]:
         return tuple(each.log_dir for each in self.offline)

@@ -159,6 +159,13 @@ def _minor(name: str) -> tuple[int, ...]:
     return tuple(int(part) for part in name.partition("-")[0].split("."))
 
 
+def oldest_minor(level: int) -> str | None:
+    """Return the oldest minor release that supports a level of metadata.version; None for an unknown level."""
+    from kdump.answers.metadata.records import LEVEL_NAMES
+
+    return LEVEL_NAMES[level].partition("-")[0] if level in LEVEL_NAMES else None
+
+
 def of(name: str) -> StartRelease:
     """Return the release of a number such as 4.2.2, 4.2 or 4 (its last minor). Raises UsageError for an unknown one."""
     number = known_release(name)

@@ -9,12 +9,13 @@ from kdump.broker_start.outcome import StartOutcome
 from kdump.checks.log_dir import STARTS_WITHOUT_BOOTSTRAP
 from kdump.checks.repair_commands import aside, in_turn, metadata_command
 from kdump.errors import many
+from kdump.findings import labelled
 from kdump.findings.codes import Code
 from kdump.formats.partition_metadata import id_text
 from kdump.internal_topics import CLUSTER_METADATA
 from kdump.log_dirs import file_names
 from kdump.log_dirs.file_names import parse_folder
-from kdump.primitives.terminal import shell_path, shell_word
+from kdump.primitives.terminal import path_text, shell_path, shell_word
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -50,12 +51,12 @@ ADVICE: Final = {
     Code.DIRECTORY_ID_TWICE: "Remove the line directory.id from one of the two files: a broker assigns a new id.",
     Code.DIRECTORY_ID_RESERVED: "Remove the line directory.id from the file: a broker assigns a new id.",
     Code.VOTER_DIRECTORY_DIFFERS: "Write the directory.id that the VotersRecord of the metadata log has for this node.",
-    Code.CLUSTER_ID_DIFFERS: "Remove the log dir of the other broker from log.dirs.",
-    Code.NODE_ID_DIFFERS: "Remove the log dir of the other broker from log.dirs.",
+    Code.CLUSTER_ID_DIFFERS: "The log dirs belong to two clusters. Find the cluster id of this broker in its "
+    "application logs, after 'Cluster ID =', and remove the log dirs of the other cluster from log.dirs.",
+    Code.NODE_ID_DIFFERS: "Remove {log_dir} from log.dirs: it belongs to broker {found}.",
     Code.TWO_FOLDERS: "Keep a copy of both folders. Then move away the folder in the log dir that failed.",
-    Code.METADATA_REPLAY_BROKEN: "Use the metadata log of another controller. If there is none, start the node on a "
-    "snapshot of the records before the broken record; {later}. "
-    "If several controllers have this record, kdump rebuild-cluster writes new log dirs without it.",
+    Code.METADATA_REPLAY_BROKEN: "Copy __cluster_metadata-0 from another controller, if its log lacks this record. If "
+    "all controllers have the record, kdump rebuild-cluster writes new log dirs without it.",
     Code.CONFIG_REFUSED: "Start the previous release, and set a valid value there with kafka-configs.sh --alter.",
     Code.QUORUM_STATE_BROKEN: "Move the file away: the node then starts, but has forgotten its vote.",
     Code.PARTITION_METADATA_BROKEN: "Write the file with the topic id from the metadata log.",
@@ -77,12 +78,15 @@ SPARE: Final = {
 """Cause -> two pieces of advice: for a file that the metadata log makes unnecessary, and for a file that is needed."""
 NO_IDS: Final = frozenset({Code.META_PROPERTIES_MISSING, Code.META_PROPERTIES_UNREADABLE, Code.NODE_ID_MISSING})
 """Causes that are repaired by writing ``meta.properties``."""
+FOREIGN: Final = frozenset({Code.CLUSTER_ID_DIFFERS, Code.NODE_ID_DIFFERS})
+"""Causes that are repaired by removing a log dir from log.dirs."""
 NEW_ID: Final = '"cluster.id=$(head -c 16 /dev/urandom | base64 | tr +/ AA | cut -c 1-22)"'
 """A shell word that expands to the line ``cluster.id=`` with a new id."""
-SOLE_NODE: Final = ": 'only for the sole node of a cluster, if its old cluster id is not found' && "
-"""A shell command without effect: it labels a command that must not run on a node of a larger cluster."""
-DISK_IS_LOST: Final = ": 'only if the disk is lost' && "
-"""A label like SOLE_NODE."""
+SOLE_NODE: Final = "only for the sole node of a cluster, if its old cluster id is not found"
+"""The label of a command that must not run on a node of a larger cluster."""
+TARGET: Final = "the target of the link, whose disk must be mounted"
+DISK_IS_LOST: Final = "only if the disk is lost"
+ONLY_COPY: Final = "only if no backup of the metadata log lacks this record"
 
 
 class Repairs:
@@ -103,8 +107,14 @@ class Repairs:
     def advice(self, cause: StartCause) -> str:
         """Return the advice for a cause, or "" if there is none."""
         text = ADVICE.get(cause.code, "")
-        if cause.code is Code.METADATA_REPLAY_BROKEN:
-            text = text.format(later=self._later(cause))
+        if cause.code is Code.METADATA_REPLAY_BROKEN and self._is_alone:
+            text = (
+                "No other controller has the metadata log. Start the node on a snapshot of the records before the "
+                f"broken record; {self._later(cause)}."
+            )
+        if cause.code is Code.NODE_ID_DIFFERS:
+            log_dir = posixpath.dirname(_properties(cause.file or ""))
+            text = text.format(log_dir=path_text(log_dir), found=cause.found)
         if cause.code in SPARE:
             unneeded, needed = SPARE[cause.code]
             text = unneeded if self._is_unneeded(cause) else needed
@@ -144,10 +154,22 @@ class Repairs:
         elif cause.code in NO_IDS:
             yield from self._write_ids(cause)
         elif cause.code is Code.FOLDER_IS_DANGLING:
-            yield f"ls -l {shell_path(file)}"
-            yield DISK_IS_LOST + aside(file)
+            yield labelled(TARGET, f"ls -l {shell_path(file)}")
+            yield labelled(DISK_IS_LOST, aside(file))
+        elif cause.code in FOREIGN:
+            yield from self._check_without_foreign(cause)
         elif cause.code is Code.METADATA_REPLAY_BROKEN and self._start.fatal[0] is cause:
             yield from self._begin_with_a_snapshot(cause)
+
+    def _check_without_foreign(self, cause: StartCause) -> Iterator[str]:
+        """Yield the command that checks the log dirs without those of other brokers, below the first such cause."""
+        foreign = [each for each in self._start.fatal if each.code in FOREIGN]
+        others = {posixpath.dirname(_properties(each.file or "")) for each in foreign}
+        own = [shell_path(each) for each in self._start.log_dirs if posixpath.normpath(each) not in others]
+        if cause is foreign[0] and own and self._start.node_id is not None:
+            names = " and ".join(sorted(map(path_text, others))).replace("'", "")
+            check = f"kdump check {' '.join(own)} --config node.id={self._start.node_id}"
+            yield labelled(f"after the removal of {names} from log.dirs", check)
 
     def _later(self, cause: StartCause) -> str:
         """Return a text on the later records. A start from a snapshot loses them together with the broken record."""
@@ -207,8 +229,8 @@ class Repairs:
             NEW_ID if line == "cluster.id=ID" else shell_word(line) if "=" in line else line
             for line in self._lines(cause)
         ]
-        label = SOLE_NODE if NEW_ID in words else ""
-        yield f"{label}printf '%s\\n' {' '.join(words)} > {shell_path(_properties(cause.file or ''))}"
+        command = f"printf '%s\\n' {' '.join(words)} > {shell_path(_properties(cause.file or ''))}"
+        yield labelled(SOLE_NODE, command) if NEW_ID in words else command
 
     def _begin_with_a_snapshot(self, cause: StartCause) -> Iterator[str]:
         """Yield the commands with which the only controller starts from a snapshot without the broken record.
@@ -222,10 +244,11 @@ class Repairs:
             yield f"kdump metadata {shell_path(log_dir)}"
             return
         made = f"{log_dir.rstrip('/')}.snapshot" if log_dir != "." else "../snapshot"
-        yield f"kdump metadata {shell_path(log_dir)} --offset {cause.offset} --write-snapshot {shell_path(made)}"
+        snapshot = f"kdump metadata {shell_path(log_dir)} --offset {cause.offset} --write-snapshot {shell_path(made)}"
         new = f"{shell_path(made)}/*.checkpoint"
         begin = f"mkdir {shell_path(folder)}", f"mv {new} {shell_path(folder)}"
-        yield in_turn([f"ls {new}", aside(folder), *begin])
+        for command in (snapshot, in_turn([f"ls {new}", aside(folder), *begin])):
+            yield labelled(ONLY_COPY, command)
 
 
 def _properties(file: str) -> str:

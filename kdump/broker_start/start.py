@@ -8,10 +8,11 @@ It follows Kafka's order: verify ids, open the metadata log, load logs, find str
 from __future__ import annotations
 
 import posixpath
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from kdump.broker_start import broker_dirs, log_folder
+from kdump.broker_start import broker_dirs, log_folder, release
 from kdump.broker_start.broker_dirs import names
 from kdump.broker_start.log_folder import METADATA_FOLDER, NOTHING, KnownLog
 from kdump.broker_start.outcome import (
@@ -97,6 +98,7 @@ class _BrokerRun:
         self.voters: tuple[int, ...] = ()
         self.decides = True
         """Whether the node's own metadata log determines its partitions."""
+        self.bootstrap_release: str | None = None
         self.node_id: int | None = None
         self.is_kraft = True
         """Whether the metadata log and partition.metadata determine which folders are stray."""
@@ -129,6 +131,8 @@ class _BrokerRun:
 
             self._try(lambda: self.fatal.extend(metadata_log.bootstrap(self.metadata_dir)))
             metadata = self._metadata_log()
+            if metadata is not None and not metadata.log.log_end_offset:
+                self._try(self._bootstrap_release)
             self.fatal += self._refused_configs()
             self._voter(directories.get(self.metadata_dir))
         elif not self.is_kraft:
@@ -169,6 +173,7 @@ class _BrokerRun:
             unknown=tuple(dict.fromkeys(self.unknown)),
             clean=frozenset(each.name for each in self.clean),
             checkpointed={each.name: checkpointed(partial(self._end_offsets, each)) for each in self.dirs},
+            bootstrap_release=self.bootstrap_release,
             lacks_remote_storage=self.is_complete
             and self.dirs[0].is_folder
             and not any(file_names.REMOTE_INDEX_CACHE in names(each) for each in self.dirs),
@@ -200,6 +205,13 @@ class _BrokerRun:
             self.unknown.append(StartCause(code=Code.METADATA_ELSEWHERE, file=found.log.path, text=text))
             self.decides = False
         return found
+
+    def _bootstrap_release(self) -> None:
+        from kdump.broker_start import metadata_log
+
+        with suppress(DamageError):  # a cause of :func:`metadata_log.bootstrap`
+            level = metadata_log.bootstrap_level(self.metadata_dir)
+            self.bootstrap_release = None if level is None else release.oldest_minor(level)
 
     def _refused_configs(self) -> Iterator[StartCause]:
         """Yield a fatal cause for each topic with a config that the release refuses.

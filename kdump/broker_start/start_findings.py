@@ -14,15 +14,15 @@ from kdump.broker_start.outcome import CONTROLLERS_HAVE_IT, StartOutcome
 from kdump.broker_start.repairs import ADVICE, Repairs
 from kdump.broker_start.shortfall import absent_text, evidence_text, missing_text, named_in
 from kdump.checks.evidence import is_credible, proves_end
-from kdump.checks.repair_commands import aside, in_turn, metadata_command, swaps_aside
+from kdump.checks.repair_commands import aside, beside, in_turn, metadata_command, swaps_aside
 from kdump.checks.whole_partition import COPY_OF_A_RUNNING_BROKER
 from kdump.errors import first_of, many, many_are
-from kdump.findings import ALONE, Finding, Level, remark, salvage
+from kdump.findings import ALONE, NO_COMMAND, Finding, Level, labelled, remark, salvage
 from kdump.findings.codes import Code, FindingCode
 from kdump.formats.partition_metadata import id_text
 from kdump.internal_topics import CLUSTER_METADATA
 from kdump.log_dirs import file_names
-from kdump.primitives.terminal import shell_path, shell_word
+from kdump.primitives.terminal import path_text, shell_path, shell_word
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterator, Mapping, Sequence
@@ -32,10 +32,8 @@ if TYPE_CHECKING:
 
 EPOCHS: Final = "leader epochs"
 NO_START: Final = "a broker does not start: "
-NO_COMMAND: Final = (
-    "No command can restore them: copy the folder from a backup or from another replica, or start without them."
-)
-NO_COMMAND_ALONE: Final = NO_COMMAND.replace(" or from another replica", "")
+NO_COPY: Final = f"{NO_COMMAND}copy the folder from a backup or from another replica, or start without them."
+NO_COPY_ALONE: Final = NO_COPY.replace(" or from another replica", "")
 SERVED: Final = frozenset({StartOutcome.LOADED, StartOutcome.RECOVERED, StartOutcome.TRUNCATED})
 
 
@@ -190,7 +188,7 @@ class _StartFindings:
                     expected=f"a folder {name}",
                     found="no folder",
                     missing=most,
-                    advice=f"Another replica or a backup may have the records. {NO_COMMAND}",
+                    advice=f"Another replica or a backup may have the records. {NO_COPY}",
                 )
 
     def _counts(self, cause: StartCause) -> bool:
@@ -285,6 +283,11 @@ class _StartFindings:
         strays = [log for log in self.start.logs if log.outcome is StartOutcome.STRAY and not _named_stray(log)]
         records = sum(self._records(log) for log in strays)
         metadata = next(log for log in self.start.logs if log.topic == CLUSTER_METADATA)
+        dirs, out = self.start.log_dirs, beside(self.start.log_dirs[0], ".rebuilt")
+        rebuild = (
+            f"kdump rebuild-cluster {' '.join(map(shell_path, dirs))} --out {shell_path(out)} "
+            f"--release {self.start.bootstrap_release or self.start.release}"
+        )
         return Finding(
             level=Level.LOG,
             file=metadata.path or self.start.log_dirs[0],
@@ -293,7 +296,9 @@ class _StartFindings:
             f"{many_are(len(strays), 'partition')} stray, and {many_are(records, 'record')} not served",
             loses=records,
             advice="Keep the broker stopped. Restore __cluster_metadata-0 from a backup or from another controller. "
-            "If none has it, kdump rebuild-cluster writes new log dirs from the remaining volumes.",
+            f"If none has it, kdump rebuild-cluster writes new log dirs to {path_text(out)}. Give it the log dirs of "
+            f"all brokers, and read {path_text(posixpath.join(out, 'node-1.properties'))} before you start on them.",
+            commands=(labelled("only if no backup and no controller has the metadata log", rebuild),),
         )
 
     # partitions
@@ -310,11 +315,11 @@ class _StartFindings:
     def _elsewhere(self, log: LogStart) -> str:
         nodes = self.context.replicas.get((log.topic, log.partition))
         if nodes is None:
-            return f"Another replica or a backup may have the records. {NO_COMMAND}"
+            return f"Another replica or a backup may have the records. {NO_COPY}"
         others = [str(node) for node in nodes if node != self.start.node_id]
         if not others:
-            return f"{ALONE} {NO_COMMAND_ALONE}"
-        return f"Broker{'' if len(others) == 1 else 's'} {', '.join(others)} may have the records. {NO_COMMAND}"
+            return f"{ALONE} {NO_COPY_ALONE}"
+        return f"Broker{'' if len(others) == 1 else 's'} {', '.join(others)} may have the records. {NO_COPY}"
 
     def _stray(self, log: LogStart) -> Iterator[Finding]:
         where, name, records = log.path or log.folder or "", f"{log.topic}-{log.partition}", self._records(log)
@@ -544,6 +549,8 @@ class _StartFindings:
 
     def _leaderless(self) -> Iterator[Finding]:
         """Yield a note for each log dir with partitions that can be without a leader after the start."""
+        if self.start.fatal:
+            return  # first the broker must start
         found: dict[str, list[str]] = defaultdict(list)
         for log in self.start.logs:
             for cause in log.causes:

@@ -11,15 +11,17 @@ from contextlib import suppress
 from operator import ne
 from typing import TYPE_CHECKING
 
+from kdump.broker_start.broker_dirs import cluster_differs, node_differs
 from kdump.broker_start.log_folder import KnownLog
 from kdump.broker_start.shortfall import CommittedOffsets, highest
 from kdump.broker_start.start_findings import Context, Everything, LogEvidence, findings
 from kdump.checks.folder import leftover_of
 from kdump.checks.indexes import is_preallocated
-from kdump.errors import DamageError, Reporter, UnreadableError
+from kdump.checks.repair_commands import copied
+from kdump.errors import DamageError, Reporter, UnreadableError, first_of
 from kdump.findings import Level, of_a_copy
 from kdump.findings.codes import Code
-from kdump.findings.verdict import OPEN, StartVerdict, verdict
+from kdump.findings.verdict import OPEN, SHOWN, StartVerdict, verdict
 from kdump.formats import meta_properties
 from kdump.formats.offset_index import OffsetIndex
 from kdump.formats.partition_metadata import id_text
@@ -27,7 +29,7 @@ from kdump.internal_topics import CLUSTER_METADATA
 from kdump.log_dirs import file_names
 from kdump.log_dirs.file_names import Name
 from kdump.log_dirs.local import LOCAL
-from kdump.primitives.terminal import path_text
+from kdump.primitives.terminal import path_text, shell_path
 from kdump.recovery import SoundLog
 
 if TYPE_CHECKING:
@@ -101,7 +103,11 @@ class Started:
             label = f"{label} (the paths hold no metadata log)"
         mine = [*self.findings, *(one for one in others if one not in own and self._is_here(one.file))]
         return verdict(
-            mine, label, starts=self.starts, why=next((f": {_why(cause)}" for cause in self.result.unknown), "")
+            mine,
+            label,
+            starts=self.starts,
+            why=next((f": {_why(cause)}" for cause in self.result.unknown), ""),
+            copies={log_dir: copied(log_dir) for log_dir in self.result.log_dirs},
         )
 
     @property
@@ -117,6 +123,10 @@ class Started:
     def name(self) -> str:
         node = self.result.node_id
         return "the broker" if node is None else f"broker {node}"
+
+    @property
+    def has_metadata_log(self) -> bool:
+        return any(log.topic == CLUSTER_METADATA and log.folder is not None for log in self.result.logs)
 
     def _is_here(self, file: str) -> bool:
         path = posixpath.normpath(file)
@@ -203,12 +213,33 @@ def verdicts(started: Sequence[Started], found: Sequence[Finding], *, unreadable
         ]
     if len(made) == 1:
         return made
-    dirs = "; ".join(f"{each.label}: {', '.join(map(path_text, each.result.log_dirs))}" for each in started)
+    return [_of_several(started), *made]
+
+
+def _of_several(started: Sequence[Started]) -> StartVerdict:
+    """Return the sentence on log dirs of several brokers, and the command that checks them as one broker."""
+    of_each = [(f"{each.label} ({', '.join(map(path_text, each.result.log_dirs))})") for each in started]
     text = (
-        f"the paths are log dirs of {len(made)} brokers ({dirs}): one broker does not start with all of them. "
-        "Check the log dirs of one broker at a time, or name the broker of these log dirs with --config node.id=N"
+        f"these are log dirs of {len(started)} brokers: {first_of(of_each, SHOWN)}. Each verdict below is for one "
+        "broker alone. If the log.dirs of one broker name all of them, it does not start"
     )
-    return [StartVerdict(text, "several"), *made]
+    first = max(started, key=lambda each: (each.has_metadata_log, len(each.result.log_dirs)))
+    dirs = sorted((path, each) for each in started for path in each.result.log_dirs)
+    for path, each in dirs:
+        shown = posixpath.join(path, file_names.META_PROPERTIES)
+        cluster, node = dirs[0][1].result.cluster_id, first.result.node_id
+        if None not in {cluster, each.result.cluster_id} and each.result.cluster_id != cluster:
+            text += f": {cluster_differs(shown, cluster, each.result.cluster_id)}"
+            break
+        if None not in {node, each.result.node_id} and each.result.node_id != node:
+            text += f": {node_differs(shown, node, each.result.node_id)}"
+            break
+    if first.result.node_id is None:
+        return StartVerdict(f"{text}. Name the broker with --config node.id=N", "several")
+    others = [path_text(path) for each in started if each is not first for path in each.result.log_dirs]
+    text += f". In that case remove {first_of(others, SHOWN)} from the log.dirs of {first.label}. To check this:"
+    words = [shell_path(path) for each in started for path in each.result.log_dirs]
+    return StartVerdict(text, "several", (f"kdump check {' '.join(words)} --config node.id={first.result.node_id}",))
 
 
 def _closed(partitions: Sequence[Partition]) -> set[str]:

@@ -27,13 +27,14 @@ if TYPE_CHECKING:
 
 
 def check(parts: Iterable[Partition], dirs: LogDirs, *, is_one_broker: bool = False) -> Iterator[Finding]:
-    """Yield the findings on the log dirs of ``parts``. ``is_one_broker`` makes different cluster ids fatal.
+    """Yield the findings on the log dirs of ``parts``. With ``is_one_broker`` the dry start compares cluster ids.
 
     Log dirs without a directory.id (before 3.7) may be copies: a partition in two of them is only a remark. In KRaft,
     two folders with different topic ids give no finding. A broker makes one of them stray; the dry start reports this.
     """
-    of_topics = [(part, dirs.of(part)) for part in parts if part.topic is not None]
-    yield from _contradicting_ids(of_topics, dirs, is_one_broker=is_one_broker)
+    found = [(part, dirs.inside(part) if part.topic is None else dirs.of(part)) for part in parts]
+    yield from _contradicting_ids(found, dirs, is_one_broker=is_one_broker)
+    of_topics = [(part, state) for part, state in found if part.topic is not None]
     earlier: dict[tuple[str | None, str, str | None, int | None], tuple[Partition, str | None]] = {}
     for part, state in of_topics:
         properties = state.properties
@@ -81,22 +82,23 @@ class _Ids(NamedTuple):
 
 
 def _contradicting_ids(
-    of_topics: Iterable[tuple[Partition, LogDirState]], dirs: LogDirs, *, is_one_broker: bool
+    parts: Iterable[tuple[Partition, LogDirState]], dirs: LogDirs, *, is_one_broker: bool
 ) -> Iterator[Finding]:
     """Yield the findings on log dirs of one node with contradicting ids, and on missing ``meta.properties``."""
     found: dict[object, _Ids] = {}
     missing: set[object] = set()
-    for part, state in of_topics:
-        log_dir = dirs.identity(part)
+    for part, state in parts:
+        log_dir, of_topic = dirs.identity(part), [part.name] * (part.topic is not None)
         if log_dir in found:
-            found[log_dir].partitions.add(part.name)
+            found[log_dir].partitions.update(of_topic)
             continue
-        path = part.log_dir
+        path = part.state_dir
         shown = part.files.shown(posixpath.join(path, file_names.META_PROPERTIES))
         if state.properties is not None:
-            found[log_dir] = _Ids(path, shown, state.properties, {part.name})
+            found[log_dir] = _Ids(path, shown, state.properties, set(of_topic))
         elif (
-            state.is_log_dir
+            of_topic
+            and state.is_log_dir
             and log_dir not in missing
             and part.files.look(part.path_beside(file_names.META_PROPERTIES)) is None
         ):
@@ -107,7 +109,7 @@ def _contradicting_ids(
         if ids.properties.broker_id is not None:
             brokers[ids.properties.broker_id].append(ids)
     for of_one in brokers.values():
-        yield from _clusters(of_one, is_one_broker=is_one_broker)
+        yield from () if is_one_broker else _clusters(of_one)
         yield from _directories(of_one)
 
 
@@ -132,13 +134,17 @@ def _missing(part: Partition, shown: str) -> Finding:
     )
 
 
-def _clusters(of_one: list[_Ids], *, is_one_broker: bool) -> Iterator[Finding]:
-    """Yield the findings on cluster ids that differ from the first log dir's. ``is_one_broker`` makes them fatal."""
+def _clusters(of_one: list[_Ids]) -> Iterator[Finding]:
+    """Yield the findings on log dirs of another cluster than the first one.
+
+    The level is LOG even if each log dir is the only one of its broker: the exit status is then 3. One node id in two
+    clusters is most likely one broker with a foreign log dir in log.dirs, which does not start.
+    """
     first, *others = of_one
     for other in others:
         if other.properties.cluster_id != first.properties.cluster_id:
             yield Finding(
-                level=Level.DERIVED if is_one_broker else Level.LOG,
+                level=Level.LOG,
                 file=other.file,
                 kind=Code.CLUSTER_ID,
                 text=f"the cluster id differs from that in {first.file}: a broker does not start with both log dirs",
@@ -146,7 +152,6 @@ def _clusters(of_one: list[_Ids], *, is_one_broker: bool) -> Iterator[Finding]:
                 found=other.properties.cluster_id,
                 advice="Find out which of the two log dirs belongs to this broker, and remove the other log dir "
                 "from log.dirs.",
-                fatal=is_one_broker,
             )
 
 
@@ -155,7 +160,7 @@ def _directories(of_one: list[_Ids]) -> Iterator[Finding]:
     earlier: dict[str, _Ids] = {}
     for ids in of_one:
         directory = ids.properties.directory_id
-        if directory is None:
+        if directory is None or not ids.partitions:  # the dry start reports a log dir without partitions
             continue
         first = earlier.setdefault(directory, ids)
         if first is not ids and not first.partitions & ids.partitions:
@@ -165,6 +170,6 @@ def _directories(of_one: list[_Ids]) -> Iterator[Finding]:
                 kind=Code.DIRECTORY_ID,
                 text=f"{first.file} has the same directory.id: a broker does not start with both log dirs",
                 found=directory,
-                advice="Give one of the two log dirs a new directory.id (kafka-storage.sh random-uuid prints one).",
+                advice="Remove the line directory.id from one of the two files: a broker assigns a new id.",
                 fatal=True,
             )

@@ -717,6 +717,8 @@ class LogCheck:
     def _unreadable(self, batch: RecordBatch, damage: DamageError) -> None:
         damage = self._shown(damage)
         if isinstance(damage, LimitError):
+            size = batch.uncompressed_size() if isinstance(batch, Batch) else None
+            enough = "a larger --max-batch-bytes" if size is None else f"--max-batch-bytes {size} or more"
             self._report(
                 damage.kind,
                 f"the records of the batch were not checked: {damage.reason}",
@@ -725,7 +727,7 @@ class LogCheck:
                 offset=batch.last_offset,
                 expected=text_of(damage.expected),
                 found=text_of(damage.found),
-                advice="This is a limit of kdump, not damage. To check the records, give a larger --max-batch-bytes.",
+                advice=f"This is a limit of kdump, not damage. To check the records, give {enough}.",
             )
             return
         self._stops(

@@ -28,6 +28,18 @@ def aside(path: str) -> str:
     return f"mkdir -p {shell_path(target)} && mv {shell_path(path)} {shell_path(target)}"
 
 
+def beside(log_dir: str, suffix: str) -> str:
+    """Return the path next to a log dir with ``suffix`` after its name."""
+    is_named = posixpath.basename(posixpath.normpath(log_dir)) not in {"", ".", ".."}
+    return f"{posixpath.normpath(log_dir) if is_named else posixpath.abspath(log_dir)}{suffix}"
+
+
+def copied(log_dir: str) -> str:
+    """Return the shell command that copies a log dir to ``LOG_DIR.copy``, unless that exists."""
+    target = shell_path(beside(log_dir, ".copy"))
+    return f"[ -e {target} ] || cp -a {shell_path(posixpath.join(log_dir, '.'))} {target}"
+
+
 def in_turn(commands: Iterable[str]) -> str:
     """Return one shell command that runs commands one after the other until one fails."""
     return " && ".join(commands)

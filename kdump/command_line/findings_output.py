@@ -12,6 +12,8 @@ from kdump.command_line.options import PARTITIONS
 from kdump.errors import ExitStatus
 from kdump.findings import status
 from kdump.output.stdout import open_output
+from kdump.primitives.messages import printable
+from kdump.primitives.terminal import shell_word
 from kdump.printers.findings_report import CheckSummary, JsonReport, PlainReport, Shown, TerminalReport
 
 if TYPE_CHECKING:
@@ -49,6 +51,7 @@ class FindingsOutput:
         self._run = run
         self._report = report
         self.summary = CheckSummary()
+        self.summary.words = ["kdump", *(printable(shell_word(word)) for word in sys.argv[1:])]
         self._found: list[Finding] = []
         """The findings for the verdict: all grave findings, and the first KEPT others."""
         self._started: list[Started] = []

@@ -91,6 +91,7 @@ def command(
     workers = None if how.jobs > 1 else who.workers(partitions, much, run)
     closed: list[UnreadableError] = []
     with findings_output(run, given) as output:
+        output.summary.is_of_starts = True
         dirs = LogDirs(how.dispensable)
         report(of.steps(_checked(partitions, how, dirs, workers, run), dirs, run.fail), run, output)
         if wanted.remote is not None:

@@ -5,6 +5,7 @@ A finding is a problem or a remark. A remark never changes the exit status. :mod
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
@@ -138,11 +139,12 @@ def is_hole(kind: str, file: str) -> bool:
 
 KDUMP: Final = "kdump "
 """The first word of kdump's own commands: they change no input."""
+_SHOW: Final = "ls -l "
 
 
 def of_a_copy(finding: Finding) -> Finding:
     """Return a finding on files in an archive or store: only kdump's commands, and the advice to copy the files."""
-    kept = tuple(command for command in finding.commands if command.startswith(KDUMP))
+    kept = tuple(command for command in finding.commands if label_of(command)[1].startswith(KDUMP))
     if kept == finding.commands:
         return finding
     advice = f"{finding.advice} Extract or copy the files first: they cannot be changed where they are.".lstrip()
@@ -181,6 +183,24 @@ def joined(commands: Sequence[str]) -> tuple[str, ...]:
     return tuple(found)
 
 
+LABEL: Final = re.compile(r": '([^']*)' && (.*)", re.DOTALL)
+
+
+def labelled(label: str, command: str) -> str:
+    """Return a command with the condition under which to run it. A shell ignores the label."""
+    return f": '{label}' && {command}"
+
+
+def label_of(command: str) -> tuple[str, str]:
+    """Return the label of a command, or "", and the command without it."""
+    found = LABEL.fullmatch(command)
+    return ("", command) if found is None else (found[1], found[2])
+
+
+def changes_files(command: str) -> bool:
+    return not label_of(command)[1].startswith((KDUMP, _SHOW))
+
+
 def is_salvage(command: str) -> bool:
     return command.startswith(_SALVAGE)
 
@@ -193,6 +213,7 @@ TAKE_SEGMENT: Final = (
 TAKE_PARTITION: Final = (
     "The broker that loads this topic fails at the record or skips it: take the partition from another replica."
 )
+NO_COMMAND: Final = "No command can restore them: "
 ALONE: Final = "The partition has one replica: no other broker has the records. Look for a backup or the lost disk."
 _ALONE: Final = {
     TAKE_SEGMENT: "The partition has one replica: with the broker stopped, move the file away, and take the segment "

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from posixpath import basename
+import re
+from posixpath import basename, dirname, normpath
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 from kdump.errors import first_of, many, many_are
-from kdump.findings import Level, joined
+from kdump.findings import ALONE, MAY_HAVE, NO_COMMAND, Level, changes_files, joined
 from kdump.findings.codes import Code
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from kdump.findings import Finding
 
@@ -25,6 +26,16 @@ FORGOTTEN: Final = Code.METADATA_LOG_MISSING
 RESTORE_FIRST: Final = "; restore the metadata log first"
 OF_SEVERAL: Final = Code.CLUSTER_ID
 """The code of the finding that log dirs belong to several brokers. It does not prevent the start of any of them."""
+
+START: Final = "kafka-server-start.sh server.properties"
+ALL_DIRS: Final = (
+    "Run kdump check again with all log dirs of the broker: those of log.dirs and metadata.log.dir in its "
+    "server.properties."
+)
+OF_DAMAGE: Final = (
+    "Then put the salvaged folder in the place of the damaged one, or start the broker with the damaged one "
+    f"({START}): the notes above say what it truncates."
+)
 
 
 Outcome: TypeAlias = Literal[
@@ -51,15 +62,26 @@ class StartVerdict(NamedTuple):
     text: str
     outcome: Outcome
     commands: tuple[str, ...] = ()
+    later: tuple[str, ...] = ()
+    """Sentences for people on the steps after the commands, in order."""
 
 
 def verdict(
-    findings: Sequence[Finding], broker: str = "the broker", *, starts: bool | None = True, why: str = ""
+    findings: Sequence[Finding],
+    broker: str = "the broker",
+    *,
+    starts: bool | None = True,
+    why: str = "",
+    copies: Mapping[str, str] | None = None,
 ) -> StartVerdict:
-    """Return the verdict on one broker. If ``starts`` is None (unknown), ``why`` is the reason."""
+    """Return the verdict on one broker. If ``starts`` is None (unknown), ``why`` is the reason.
+
+    ``copies``: log dir -> the command that copies it. Those of the log dirs that other commands change come first.
+    """
     grave = [finding for finding in findings if finding.is_grave]
     commands = joined([command for finding in grave for command in finding.commands])
-    findings = [finding for finding in findings if finding.code != OF_SEVERAL or finding.fatal]
+    commands = (*dict.fromkeys(_copies(grave, copies or {})), *commands)
+    findings = [finding for finding in findings if finding.code != OF_SEVERAL]
     fatal = [finding for finding in findings if finding.fatal]
     if fatal:
         others = len({finding.file for finding in fatal}) - 1
@@ -72,25 +94,75 @@ def verdict(
     wait = f"DO NOT START {broker} yet: "
     if loses or missing or held:
         first = RESTORE_FIRST if any(finding.code == FORGOTTEN for finding in loses) else ""
-        return StartVerdict(f"{wait}{_lost(loses, missing, held)}{first}", "lost", commands)
+        later = tuple(_later(missing, has_commands=bool(commands)))
+        return StartVerdict(f"{wait}{_lost(loses, missing, held)}{first}", "lost", commands, later)
     unsure = next((finding for finding in findings if finding.code == OPEN and finding.level is Level.LOG), None)
     if unsure is not None:
-        return StartVerdict(f"{wait}{unsure.file}: {unsure.text}", "open", commands)
+        return StartVerdict(f"{wait}{unsure.file}: {unsure.text}", "open", commands, (ALL_DIRS,))
     unknown = f"the files do not show whether {broker} starts"
     if of_logs := [finding for finding in findings if finding.level is Level.LOG]:
         damaged = [finding for finding in of_logs if not finding.is_hole]
         files = len({finding.file for finding in damaged or of_logs})
         if damaged:
-            return StartVerdict(f"{wait}{many_are(files, 'log file')} damaged: {_first(damaged)}", "damaged", commands)
+            return StartVerdict(
+                f"{wait}{many_are(files, 'log file')} damaged: {_first(damaged)}", "damaged", commands, (OF_DAMAGE,)
+            )
         text = f"{f'{broker} starts' if starts else unknown}, but offsets are missing in {many(files, 'log file')}"
         return StartVerdict(f"{text}: {_first(of_logs)}", "missing", commands)
     if starts is None:
-        return StartVerdict(f"a start loses no record, but {unknown}{why}", "unknown", commands)
+        return StartVerdict(f"a start loses no record, but {unknown}{why}", "unknown", commands, (ALL_DIRS,))
     derived = [finding for finding in findings if finding.level is Level.DERIVED]
     if derived:
         wrong = many(len({finding.file for finding in derived}), "file")
         return StartVerdict(f"safe to start {broker}: no record is lost; {wrong} can be rebuilt", "rebuilt", commands)
     return StartVerdict(f"safe to start {broker}: nothing is lost", "safe", commands)
+
+
+def _copies(grave: Sequence[Finding], copies: Mapping[str, str]) -> Iterator[str]:
+    """Yield the commands that copy the log dirs of findings whose commands change files."""
+    for finding in grave:
+        if not any(map(changes_files, finding.commands)):
+            continue
+        file = normpath(finding.file)
+        for log_dir, command in sorted(copies.items(), key=lambda each: -len(each[0])):
+            path = normpath(log_dir)
+            if path in {".", file} or file.startswith(f"{path.rstrip('/')}/"):
+                yield command
+                break
+
+
+def _later(missing: Sequence[Finding], *, has_commands: bool) -> Iterator[str]:
+    """Yield the steps for missing records: how to restore them, and what a start without them does."""
+    if any(finding.code == Code.LOG_DIR_MISSING for finding in missing):
+        yield ALL_DIRS
+        yield (
+            f"Only if the missing log dir is lost: start the broker ({START}). It creates its partitions empty, and "
+            "fetches the records of those that have another replica. All other records of that log dir are lost."
+        )
+        return
+    missing = [finding for finding in missing if any(text in finding.advice for text in (ALONE, MAY_HAVE, NO_COMMAND))]
+    if not missing:
+        return
+    yield f"For records that are missing{' after the commands' if has_commands else ''}:"
+    yield (
+        "- If a backup or a lost disk has them: copy the folder of the partition into the log dir, and run kdump check "
+        "again."
+    )
+    if not all(ALONE in finding.advice for finding in missing):
+        yield (
+            "- If another broker has them: start that broker first. When it is the leader of the partition "
+            "(kafka-topics.sh --describe), start this broker: it fetches the records from the leader."
+        )
+    names = list(dict.fromkeys(_partition(finding.file) for finding in missing))
+    yield (
+        f"- If nothing has them: start the broker ({START}). {_sum(missing, 'missing').capitalize()} of "
+        f"{first_of(names, SHOWN)} are then lost for good, and new records get their offsets."
+    )
+
+
+def _partition(file: str) -> str:
+    name = basename(file)
+    return name if re.search(r"-\d+$", name) else basename(dirname(file))
 
 
 def _lost(loses: Sequence[Finding], missing: Sequence[Finding], held: Sequence[Finding]) -> str:

@@ -112,6 +112,60 @@ class _Parts:
         return self._held[0] if len(self._held) == 1 else b"".join(self._held)
 
 
+class _Size(_Parts):
+    """Counts the bytes of a decompressed stream, and keeps none."""
+
+    __slots__ = ("size",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.size = 0
+
+    def add(self, part: bytes) -> None:
+        self.size += len(part)
+
+
+COUNTED: Final = 1 << 31
+"""Maximum number of bytes that :func:`uncompressed_size` counts."""
+
+
+def uncompressed_size(codec: int, data: Bytes) -> int | None:
+    """Return the decompressed size of the records of a batch of magic 2, which may exceed any limit of memory.
+
+    Return None above COUNTED bytes, and for data that is invalid or not compressed.
+    """
+    counted = _Size()
+    try:
+        if codec == GZIP:
+            _gzip_by_zlib(data, COUNTED, counted)
+        elif codec == SNAPPY:
+            counted.size = _snappy_size(data)
+        elif codec == LZ4:
+            decompress_lz4(data, limit=COUNTED, parts=counted)
+        elif codec == ZSTD:
+            _zstd_by_steps(_library("zstandard").ZstdDecompressor(), data, COUNTED, counted)
+    except DamageError:
+        return None
+    return counted.size if 0 < counted.size <= COUNTED else None
+
+
+def _snappy_size(data: Bytes) -> int:
+    """Return the sum of the sizes that the blocks of a stream claim. Raises DamageError."""
+    if data[:8] != SNAPPY_JAVA_MAGIC:
+        return read_unsigned_varint(data, 0).value
+    total, position = 0, _SNAPPY_JAVA_HEADER.size
+    while len(data) - position >= 4:
+        size = int.from_bytes(data[position : position + 4], "big", signed=True)
+        if data[position : position + 4] == SNAPPY_JAVA_MAGIC[:4]:
+            position += _SNAPPY_JAVA_HEADER.size
+            continue
+        if size <= 0:
+            break
+        total += read_unsigned_varint(data, position + 4).value
+        position += 4 + size
+    return total
+
+
 LEVELS: Final = {GZIP: (1, 9), ZSTD: (-(1 << 17), 22)}
 """The levels of a codec, both ends included (KIP-390)."""
 
@@ -181,8 +235,8 @@ def _gzip(data: Bytes, limit: int) -> bytes:
     return _gzip_by_zlib(data, limit)
 
 
-def _gzip_by_zlib(data: Bytes, limit: int) -> bytes:
-    parts = _Parts()
+def _gzip_by_zlib(data: Bytes, limit: int, parts: _Parts | None = None) -> bytes:
+    parts = _Parts() if parts is None else parts
     remaining = limit
     position = 0
     while True:
@@ -338,12 +392,14 @@ def _lz4(data: Bytes, limit: int, magic: int = 2) -> bytes:
     return decompress_lz4(data, magic=magic, limit=limit).data
 
 
-def decompress_lz4(data: Bytes, *, magic: int = 2, limit: int = DEFAULT_LIMIT) -> UnpackedLz4:
+def decompress_lz4(
+    data: Bytes, *, magic: int = 2, limit: int = DEFAULT_LIMIT, parts: _Parts | None = None
+) -> UnpackedLz4:
     """Return a decompressed LZ4 stream. Raises DamageError and LimitError like :func:`decompress`."""
     import lz4.block
 
     flags, largest, position = _lz4_header(data, magic)
-    parts = _Parts()
+    parts = _Parts() if parts is None else parts
     empty: list[int] = []
     remaining = limit
     while True:
@@ -421,7 +477,11 @@ def _zstd(data: Bytes, limit: int) -> bytes:
             pass  # the steps below report the error
         else:
             return plain
-    parts = _Parts()
+    return _zstd_by_steps(decompressor, data, limit, _Parts())
+
+
+def _zstd_by_steps(decompressor: Any, data: Bytes, limit: int, parts: _Parts) -> bytes:
+    zstandard = _library("zstandard")
     remaining = limit
     position = whole = 0
     while position < len(data):

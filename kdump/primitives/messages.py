@@ -52,13 +52,14 @@ _VTE: Final = 5000
 
 def message(level: Level, text: object, hint: str = "") -> None:
     """Write a message to standard error, and the hint below it. At the end of ``text``, `` (hint)`` is removed."""
-    sys.stderr.write(_shown(level, _printable(str(text).removesuffix(f" ({hint})" if hint else ""))))
+    sys.stderr.write(_shown(level, printable(str(text).removesuffix(f" ({hint})" if hint else ""))))
     if hint:
-        sys.stderr.write(_shown("hint", _printable(hint)))
+        sys.stderr.write(_shown("hint", printable(hint)))
     sys.stderr.flush()
 
 
-def _printable(text: str) -> str:
+def printable(text: str) -> str:
+    """Return a text without control characters, and without the keys in URIs of stores."""
     shown = harmless_line(text)
     for secret in (_KEYS, _QUOTED_KEYS, _URI_OPTIONS):
         shown = re.sub(secret, r"\1", shown, flags=re.IGNORECASE)

@@ -8,7 +8,7 @@ from time import monotonic
 from typing import IO, TYPE_CHECKING, BinaryIO, Final, Literal, NamedTuple, Protocol, TypeAlias
 
 from kdump.errors import many
-from kdump.findings import KDUMP, Level, is_salvage, salvage
+from kdump.findings import Level, changes_files, is_salvage, label_of, salvage
 from kdump.findings.codes import Code
 from kdump.primitives.messages import folded
 from kdump.primitives.terminal import harmless_line, has_colours, path_text, prose_width, shell_path
@@ -82,8 +82,11 @@ VERDICTS: Final = {
 NO_START: Final = "a broker does not start because of "
 HOLES: Final = "offsets are missing, but all existing batches are valid"
 LOST_SEGMENT: Final = "the .log of a segment is missing, but its other files exist"
-AGAIN: Final = "After the commands run kdump check again."
-NOTES: Final = "(--notes prints"
+NO_VERDICT: Final = (
+    "There is no verdict on the start of a broker: that needs all its log dirs, with their meta.properties."
+)
+AGAIN: Final = "After the commands run:"
+NOTES: Final = "(to print "
 ALL: Final = "--verbose prints them all"
 
 
@@ -107,6 +110,10 @@ class CheckSummary:
         self.commonplace: Counter[str] = Counter()
         self.verdicts: list[StartVerdict] = []
         """The verdicts of the brokers, one for each dry start."""
+        self.is_of_starts = False
+        """Whether the command predicts starts of brokers."""
+        self.words = ["kdump", "check"]
+        """The command line of the run, quoted for a shell."""
 
     def add(self, findings: Sequence[Finding], folder: str = "", *, has_batches: bool = True) -> None:
         """Count the findings of the partition ``folder``. ``has_batches``: some batches of the partition are valid."""
@@ -290,6 +297,7 @@ def summary_line(summary: CheckSummary, status: int) -> dict[str, object]:
                 "verdicts": [path_text(verdict.text) for verdict in summary.verdicts],
                 "verdictOutcomes": [verdict.outcome for verdict in summary.verdicts],
                 "verdictCommands": [list(map(path_text, verdict.commands)) for verdict in summary.verdicts],
+                "verdictSteps": [list(map(path_text, verdict.later)) for verdict in summary.verdicts],
             }
             if summary.verdicts
             else {}
@@ -330,9 +338,18 @@ class PlainReport:
         tone: Tone = "good" if not status else "log" if summary.damaged or summary.poisoned else "title"
         for number, text in enumerate(conclusion(summary, status, is_timed=self.is_timed)):
             is_verdict = not number or text.startswith(VERDICT)
-            self._print(text.lstrip(), tone if is_verdict else "note", len(text) - len(text.lstrip()))
+            is_command = text.startswith("  ")
+            self._print(text.lstrip(), tone if is_verdict else "note", 2 * is_command, is_command=is_command)
 
-    def _print(self, text: str, tone: Tone = "", indent: int = 0, *, word: str = "") -> None:  # noqa: ARG002  terminals use it
+    def _print(
+        self,
+        text: str,
+        tone: Tone = "",  # noqa: ARG002  terminals use it
+        indent: int = 0,
+        *,
+        word: str = "",
+        is_command: bool = False,  # noqa: ARG002
+    ) -> None:
         before = f"  {word:{WORD}}" if word else " " * indent
         self._out.write(f"{before}{harmless_line(text)}\n")
 
@@ -356,7 +373,8 @@ def conclusion(summary: CheckSummary, status: int, *, is_timed: bool = False) ->
         verdict = f"{verdict}, but some files could not be read" if summary.segments else "nothing could be read"
     lines = [f"{_gone_through(summary, is_timed=is_timed)}: {verdict}"]
     if remarks:
-        lines.append(f"{many(remarks, 'note')} {NOTES} {'it' if remarks == 1 else 'them'})")
+        them = "it" if remarks == 1 else "them"
+        lines.append(f"{many(remarks, 'note')} {NOTES}{them}: {_with_notes(summary.words)})")
     if summary.holes:
         lines.append(f"Offsets missing: {_named(summary.holes)}")
         lines.append(
@@ -379,19 +397,42 @@ def conclusion(summary: CheckSummary, status: int, *, is_timed: bool = False) ->
             "A broker accepts the batch at which consumers stop, and kdump salvage copies it too. What to do next: use "
             "kdump slice to copy the batches before and after it."
         )
-    if summary.fatal and not summary.verdicts:
+    if not summary.verdicts:
+        lines += _no_verdict(summary, status)
+    again = " ".join(summary.words)
+    return [*lines, *(line for start in summary.verdicts for line in _verdict_lines(start, again))]
+
+
+def _no_verdict(summary: CheckSummary, status: int) -> Iterator[str]:
+    """Yield the sentences on broken and rebuildable files if there is no verdict on a broker."""
+    if summary.fatal:
         shown = ", ".join(summary.fatal[:SHOWN]) + (", ..." if len(summary.fatal) > SHOWN else "")
-        lines.append(f"A{NO_START[1:]}{shown}")
-    elif status == DERIVED and not summary.verdicts:
-        lines.append("No log is damaged: the wrong files can be rebuilt.")
-    for start in summary.verdicts:
-        lines.append(start.text)
-        lines += [f"  {command}" for command in start.commands[:SHOWN]]
-        if len(start.commands) > SHOWN:
-            lines.append(f"  ... and {many(len(start.commands) - SHOWN, 'other command')} (-o jsonl has them)")
-    if any(not command.startswith(KDUMP) for start in summary.verdicts for command in start.commands):
-        lines.append(AGAIN)
-    return lines
+        yield f"A{NO_START[1:]}{shown}"
+    elif status == DERIVED:
+        yield "No log is damaged: the wrong files can be rebuilt."
+    if status in {0, DERIVED} and summary.is_of_starts and summary.segments:
+        yield NO_VERDICT
+
+
+def _with_notes(words: list[str]) -> str:
+    end = words.index("--") if "--" in words else len(words)
+    return " ".join([*words[:end], "--notes", *words[end:]])
+
+
+def _verdict_lines(start: StartVerdict, again: str) -> Iterator[str]:
+    """Yield the sentence of a verdict, its commands with their labels, and the later steps."""
+    yield start.text
+    before = ""
+    for label, command in map(label_of, start.commands[:SHOWN]):
+        if label and label != before:
+            yield f"{label[0].upper()}{label[1:]}:"
+        yield f"  {command}"
+        before = label
+    if len(start.commands) > SHOWN:
+        yield f"  ... and {many(len(start.commands) - SHOWN, 'other command')} (-o jsonl has them)"
+    if any(map(changes_files, start.commands)):
+        yield f"{AGAIN} {again}"
+    yield from start.later
 
 
 def _named(folders: Sequence[str]) -> str:
@@ -455,10 +496,10 @@ class TerminalReport(PlainReport):
         self._width = prose_width()
         self._has_colours = has_colours(out, 1)
 
-    def _print(self, text: str, tone: Tone = "", indent: int = 0, *, word: str = "") -> None:
+    def _print(self, text: str, tone: Tone = "", indent: int = 0, *, word: str = "", is_command: bool = False) -> None:
         text, before = harmless_line(text), f"  {word:{WORD}}" if word else ""
         first = len(before) or indent
-        lines = [text] if text.startswith("kdump ") else folded(text, self._width - first, indent=0 if word else 2)
+        lines = [text] if is_command else folded(text, self._width - first, indent=0 if word else 2)
         style = STYLES[tone] if self._has_colours else ""
         for number, line in enumerate(lines):
             start = " " * first if number or not before else before

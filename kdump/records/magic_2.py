@@ -198,6 +198,10 @@ class Batch(RecordBatch):
             self._unpacked = bytes(data)
         return self.unpacked_size
 
+    def uncompressed_size(self) -> int | None:
+        """Return the decompressed size of the records in bytes. See :func:`compression.uncompressed_size`."""
+        return compression.uncompressed_size(self.codec, self._data[BATCH_HEADER.size : self.size])
+
     @property
     def unpacked_size(self) -> int:
         """The size of the records that :meth:`unpack` decompressed, in bytes."""

@@ -472,7 +472,7 @@ def test_a_log_dir_with_zeroed_ids_belongs_to_the_only_other_broker(broker, zero
     other = next(each for each in DIRS if each != zeroed)
     copied = broker / zeroed / ("plain-0" if other == "d1" else "idem-0")
     shutil.copytree(broker / other / copied.name, copied)  # now it may be a copy of the other log dir
-    assert "the paths are log dirs of 2 brokers" in kdump("check", "d1", "d2", cwd=broker).stdout.decode()
+    assert "these are log dirs of 2 brokers" in kdump("check", "d1", "d2", cwd=broker).stdout.decode()
 
 
 def epochs(folder, *entries):
@@ -863,7 +863,7 @@ def test_log_dirs_of_two_clusters_are_two_brokers_unless_one_is_named(broker):
     assert (finding["file"], finding["fatal"], finding["level"]) == ("d2/meta.properties", False, "log")
     text = kdump("check", "d1", "d2", cwd=broker).stdout.decode()
     assert all(" yet: " in line for line in text.splitlines() if line.startswith("DO NOT START"))
-    assert "one broker does not start with all of them" in text
+    assert "If the log.dirs of one broker name all of them, it does not start: Invalid cluster.id in: d2" in text
     assert done.returncode == 3
     start, _ = started(broker)
     assert (start["starts"], codes(start["fatal"])) == (False, ["cluster-id-differs"])

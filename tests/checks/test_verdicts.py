@@ -15,12 +15,18 @@ from tools.prove.printed_commands import environment
 NO_START, LOSES, MISSING, SAFE = "DO NOT START broker 1: ", "yet: a start loses ", " are missing: ", "safe to start "
 
 
+CLUSTER, OTHER = "6QeQf_naTECEAdchox7m4Q", "lKJVNLGYRmWDLLzswEP4MA"
+
+
 def check(place, *paths, options=()):
     """Return the exit status, the lines of text, and the lines of JSON."""
     done = kdump("check", *options, *paths, cwd=place)
     lines = [json.loads(line) for line in kdump("check", "--json", *options, *paths, cwd=place).stdout.splitlines()]
     return done.returncode, done.stdout.decode(), lines
 
+
+START = "kafka-server-start.sh server.properties"
+COPY = "[ -e d1.copy ] || cp -a d1/. d1.copy"
 
 LEFT = {"torn-clean": {3}, "clean-index-beyond-log": {4}, "zeroepoch": {0, 4}}
 """Exit statuses after the commands, if a start still truncates or rebuilds something."""
@@ -58,7 +64,12 @@ LEFT = {"torn-clean": {3}, "clean-index-beyond-log": {4}, "zeroepoch": {0, 4}}
             "2,000 records" + MISSING,
             "; a start does not serve 5,000 records of metrics-0: the commands below",
         ),
-        ("zerometa", 3, "DO NOT START the broker: d1/meta.properties", "  : 'only for the sole node of a cluster, "),
+        (
+            "zerometa",
+            3,
+            "DO NOT START the broker: d1/meta.properties",
+            "\nOnly for the sole node of a cluster, if its ",
+        ),
         ("jbod-sameid", 3, NO_START, "directory.id"),
         ("baklog", 3, NO_START, "backup.log"),
         ("baksnap", 3, NO_START, "old.snapshot"),
@@ -69,12 +80,18 @@ LEFT = {"torn-clean": {3}, "clean-index-beyond-log": {4}, "zeroepoch": {0, 4}}
         ("emptyepoch", 4, SAFE, "cannot be truncated by leader epoch"),
         ("torn-clean", 3, "broker 1 " + LOSES, "; 2,000 records are missing already: d1/sales-0\n"),
         ("clean-index-beyond-log", 3, LOSES + "5 records", ".index"),
-        ("jbod-cluster", 0, "log dirs of 2 brokers (broker 1 of cluster ", "--config node.id=N"),
         (
             "jbod-cluster",
-            0,
-            "safe to start broker 1 of cluster ",
-            "broker 1 of cluster 6QeQf_naTECEAdchox7m4Q starts: ",
+            3,
+            f"\nthese are log dirs of 2 brokers: broker 1 of cluster {OTHER} (d1), broker 1 of cluster {CLUSTER} (d2)",
+            f"it does not start: Invalid cluster.id in: d2/meta.properties. Expected {OTHER}, but read {CLUSTER}. ",
+        ),
+        ("jbod-cluster", 3, SAFE + "broker 1 of cluster ", "\n  kdump check d1 d2 --config node.id=1\n"),
+        (
+            "other-node",
+            3,
+            "\nthese are log dirs of 2 brokers: broker 1 (d1), broker 3 (d2). Each verdict below is for one broker ",
+            "Stored node id 3 doesn't match previous node id 1 in d2/meta.properties. In that case remove d2 from ",
         ),
         (
             "rmlog",
@@ -140,7 +157,7 @@ def test_a_folder_marked_for_deletion_gets_its_name_back(cases, tmp_path):
     code, text, _ = check(tmp_path, "d1")
     assert code == 3
     assert "broker 1 yet: a start does not serve 10,000 records of orders-0: the commands below restore them\n" in text
-    assert printed_commands.commands(text) == [f"mv d1/{doomed.name} d1/orders-0"]
+    assert printed_commands.commands(text) == [COPY, f"mv d1/{doomed.name} d1/orders-0"]
     assert f"kdump salvage d1/{doomed.name} --out salvaged\n" in kdump("d1", cwd=tmp_path).stdout.decode()
     doomed.rename(tmp_path / "d1/orders-0")
     assert check(tmp_path, "d1")[0] == 0
@@ -288,9 +305,121 @@ def test_a_command_that_cannot_run_is_wrong(tmp_path, monkeypatch):
 
 
 def test_commands_are_the_indented_lines_at_the_end():
-    text = f"x\n  not this\nDO NOT START\n  mv a b\n  ... and 2 more\n{printed_commands.NEXT}\n"
+    text = "  not this\n1 segment, 2 batches, 9 bytes of log: 1 finding\nDO NOT START\n  mv a b\n  ... and 2 more\n"
     assert printed_commands.commands(text) == ["mv a b"]
+    assert printed_commands.commands(f"{text}Only if it is lost:\n  rm b\nAfter the commands run: x\n")[1:] == ["rm b"]
     assert printed_commands.commands("safe to start\n") == []
+
+
+def pasted(place, command):
+    """Run a printed command in a shell, and return its output."""
+    done = subprocess.run(
+        ["bash", "-c", command], cwd=place, env=environment(), capture_output=True, text=True, check=False
+    )
+    return done.stdout
+
+
+@pytest.mark.parametrize(
+    ("case", "why"), [("jbod-cluster", "Invalid cluster.id in: d2"), ("other-node", "Stored node id 3")]
+)
+def test_one_broker_does_not_start_with_log_dirs_of_two(cases, case, why):
+    """The printed commands lead to the log dir to remove, and to a check without it."""
+    place = cases / "verdict" / case
+    (as_one,) = printed_commands.printed(place, ["d1", "d2"])
+    text = pasted(place, as_one)
+    assert f"\nDO NOT START broker 1: d2/meta.properties: {why}" in text
+    (alone,) = printed_commands.commands(text)
+    assert (alone, "After the removal of d2 from log.dirs:\n" in text) == ("kdump check d1 --config node.id=1", True)
+    assert "d2" not in pasted(place, alone)
+
+
+def test_log_dirs_of_two_brokers_of_one_cluster_are_no_finding(cases):
+    """The sentence on one broker with both changes no exit status."""
+    _, _, lines = check(cases / "verdict" / "other-node", "d1", "d2")
+    assert {line["code"] for line in lines if line["kind"] == "finding"} == {"log-dir-missing", "metadata-elsewhere"}
+
+
+@pytest.mark.parametrize("case", ["torn-clean", "lost-disk", "zerometa", "dup-topic", "swap0", "dangling"])
+def test_commands_that_change_files_begin_with_a_copy_of_the_log_dir(cases, tmp_path, case):
+    subprocess.run(["cp", "-a", cases / "verdict" / case, tmp_path], check=True)
+    place = tmp_path / case
+    dirs = sorted(path.name for path in place.iterdir())
+    first = printed_commands.printed(place, dirs)[0]
+    changed = first.split()[2].removesuffix(".copy")
+    assert first == f"[ -e {changed}.copy ] || cp -a {changed}/. {changed}.copy"
+    for _ in range(2):  # a second run must not replace the copy by the changed log dir
+        subprocess.run(["sh", "-c", first], cwd=place, check=True)
+        words = ["diff", "-r", "--no-dereference", f"{changed}.copy", cases / "verdict" / case / changed]
+        subprocess.run(words, cwd=place, check=True)
+        (place / changed / "meta.properties").write_text("changed")
+
+
+@pytest.mark.parametrize(
+    ("case", "lost", "others"),
+    [
+        ("torn-clean", "2,000 records of sales-0", False),
+        ("lost-disk", "2,000 records of sales-2", False),
+        ("rmdir", "10,000 records of orders-0", False),
+    ],
+)
+def test_a_start_without_the_missing_records_is_described(cases, tmp_path, case, lost, others):
+    """Also after the commands: they cannot restore these records."""
+    subprocess.run(["cp", "-a", cases / "verdict" / case, tmp_path], check=True)
+    place = tmp_path / case
+    dirs = sorted(path.name for path in place.iterdir())
+    for _ in range(2):
+        code, text, _ = check(place, *dirs)
+        end = text[text.index("For records that are missing") :]
+        assert (code, end.startswith("For records that are missing after the commands:\n")) == (
+            3,
+            bool(printed_commands.commands(text)),
+        )
+        assert "\n- If a backup or a lost disk has them: copy the folder of the partition into the log dir" in end
+        assert ("\n- If another broker has them: start that broker first. When it is the leader" in end) == others
+        assert f"\n- If nothing has them: start the broker ({START}). {lost} are then lost for good" in end
+        for command in printed_commands.commands(text):
+            subprocess.run(["bash", "-c", command], cwd=place, env=environment(), check=True)
+
+
+def test_a_cluster_without_metadata_log_is_rebuilt_by_the_printed_command(cases, tmp_path):
+    subprocess.run(["cp", "-a", cases / "verdict" / "mlog-gone", tmp_path], check=True)
+    place = tmp_path / "mlog-gone"
+    _, text, _ = check(place, "d1")
+    assert "\nOnly if no backup and no controller has the metadata log:\n" in text
+    (command,) = printed_commands.commands(text)
+    assert command == "kdump rebuild-cluster d1 --out d1.rebuilt --release 4.2"
+    pasted(place, command)
+    code, text, _ = check(place, "d1.rebuilt/node-1", options=("--config", "node.id=1"))
+    assert (code, text.endswith("safe to start broker 1: nothing is lost\n")) == (0, True)
+
+
+def test_the_commands_for_a_broken_metadata_record_have_a_condition(cases):
+    _, text, _ = check(cases / "verdict" / "dup-topic", "d1")
+    assert "\nOnly if no backup of the metadata log lacks this record:\n  kdump metadata d1 --offset 85 " in text
+    assert "No other controller has the metadata log. Start the node on a snapshot" in text
+
+
+def test_a_batch_above_the_limit_names_the_limit_that_suffices(cases):
+    place = cases / "verdict" / "zstd-bomb"
+    _, text, _ = check(place, "d1")
+    assert "give --max-batch-bytes 300007672 or more.\n" in text
+    assert "were not checked" not in check(place, "d1", options=("--max-batch-bytes", "300007672"))[1]
+    assert "were not checked" in check(place, "d1", options=("--max-batch-bytes", "300007671"))[1]
+    assert text.endswith(
+        "\nThere is no verdict on the start of a broker: that needs all its log dirs, with their meta.properties.\n"
+    )
+
+
+def test_notes_are_printed_by_the_command_that_is_named(cases):
+    place = cases / "verdict" / "torn-clean"
+    _, text, _ = check(place, "d1", "d2", options=("--topic", "sales"))
+    (command,) = [line.partition(": ")[2].rstrip(")") for line in text.splitlines() if "notes (to print them" in line]
+    assert command == "kdump check --topic sales d1 d2 --notes"
+    assert len(pasted(place, command).splitlines()) > len(text.splitlines())
+
+
+def test_a_broker_that_does_not_start_has_no_note_on_its_leaders(cases):
+    assert "without a leader" not in check(cases / "verdict" / "zeroepoch", "d1", options=("--notes",))[1]
 
 
 def test_a_folder_marked_for_deletion_needs_no_leader_epochs(cases, tmp_path):

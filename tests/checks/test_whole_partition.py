@@ -259,9 +259,10 @@ def test_a_folder_that_keeps_a_broker_from_starting(tmp_path):
     (tmp_path / "lost+found").mkdir()
     (finding,) = findings(tmp_path, status=3)
     assert (finding["check"], finding["found"], finding["fatal"]) == ("folder", "lost+found", True)
-    first, *_, verdict, command, _ = kdump("check", tmp_path).stdout.decode().splitlines()
+    first, *_, verdict, copy, command, _ = kdump("check", tmp_path).stdout.decode().splitlines()
     assert first.endswith("a file is wrong, and a broker does not start because of it")
     assert verdict.startswith(f"DO NOT START broker 1: {tmp_path / 'lost+found'}: ")
+    assert copy == f"  [ -e {tmp_path}.copy ] || cp -a {tmp_path}/. {tmp_path}.copy"
     aside = f"{tmp_path}.aside/"
     assert command == f"  mkdir -p {aside} && mv {tmp_path / 'lost+found'} {aside}"
 

@@ -59,6 +59,23 @@ def test_a_bomb_ends_at_the_limit(codec):
     assert len(compression.decompress(codec, packed, limit=8 << 20)) == 8 << 20
 
 
+@pytest.mark.parametrize("codec", CODECS, ids=compression.NAMES.__getitem__)
+@pytest.mark.parametrize("size", [1, 5000, 70_000, 3_000_000])
+def test_the_size_of_a_stream_is_counted(codec, size):
+    data = compression.compress(codec, bytes(size))
+    assert compression.uncompressed_size(codec, data) == size
+    assert compression.uncompressed_size(codec, b"\xff" * 30 + data) is None
+
+
+def test_a_size_above_the_largest_is_not_counted(monkeypatch):
+    monkeypatch.setattr(compression, "COUNTED", 4999)
+    for codec in CODECS:
+        assert compression.uncompressed_size(codec, compression.compress(codec, bytes(5000))) is None
+    assert compression.uncompressed_size(compression.NONE, b"abc") is None
+    raw = bytes(snappy.compress(bytes(4000)))
+    assert compression.uncompressed_size(compression.SNAPPY, raw) == 4000
+
+
 def test_garbage_after_the_stream():
     text = b"abcdefgh" * 40
     assert compression.decompress(compression.GZIP, compression.compress(compression.GZIP, text) + b"garbage") == text

@@ -9,6 +9,7 @@ Prints a line per wrong command; ends with 1 if there is one.
 """
 
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -19,18 +20,17 @@ from pathlib import Path
 
 from tools import arguments
 
-NEXT = "After the commands run kdump check again."
+TOTAL = re.compile(r"[\d,]+ segments?, .* of log")
+"""The line after the findings; the verdicts and their commands follow."""
 KDUMP = "kdump "
 SECONDS = 120
 
 
 def commands(text: str) -> list[str]:
-    """Return the commands of a verdict: the indented lines at the end of what check prints for people."""
+    """Return the commands of all verdicts: the indented lines after the totals that check prints for people."""
     lines = text.splitlines()
-    if lines and lines[-1] == NEXT:
-        lines.pop()
-    begin = max((number for number, line in enumerate(lines) if not line.startswith("  ")), default=-1) + 1
-    return [line.strip() for line in lines[begin:] if not line.startswith("  ...")]
+    begin = next((number for number, line in enumerate(lines) if TOTAL.match(line)), len(lines))
+    return [line.strip() for line in lines[begin:] if line.startswith("  ") and not line.startswith("  ...")]
 
 
 def environment() -> dict[str, str]:
