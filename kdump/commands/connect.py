@@ -37,11 +37,11 @@ def command(paths: tuple[str, ...], *, output: str, quiet: bool, **given: Any) -
       kdump connect /var/kafka --connector 'lines-*' -o jsonl
       kdump connect /var/kafka --configs-topic my-configs --status-topic my-status
 
-    kdump prints what a worker's REST API returns, from the three topics that the workers share. It finds these topics
-    by the keys of their records. If a topic's name has none of the words connect, config, status, offset and storage,
+    The lines are those of a worker's REST API, read from the three topics that the workers share. The keys of the
+    records identify these topics. If a topic's name has none of the words connect, config, status, offset and storage,
     name the topic with an option.
 
-    kdump hides config values that are secret or unknown; a worker shows them. A sink connector NAME commits its offsets
+    Config values that are secret or unknown are hidden; a worker shows them. A sink connector NAME commits its offsets
     as the group connect-NAME: 'kdump groups PATH --group connect-NAME' prints them.
 
     Exit status: 0 answered; 1 something cannot be read or there is no such topic; 2 wrong usage; 3 damage was found.
