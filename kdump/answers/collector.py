@@ -66,6 +66,8 @@ class Place(NamedTuple):
     report: Reporter = SILENT
     ends: dict[str, SegmentEnd] | None = None
     """Path of a segment -> its end, so that all collectors of the place read it once. None: ends are not kept."""
+    parsed: Mapping[str, Any] = {}
+    """The files beside the log that a check has parsed: see :class:`kdump.checks.partition.Tap`."""
 
     def end_of(self, segment: Segment) -> SegmentEnd:
         """Return the end of a segment of the partition. Raises UnreadableError."""

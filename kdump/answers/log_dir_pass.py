@@ -6,7 +6,7 @@ Damage and unreadable files go to the :class:`~kdump.errors.Reporter`. :func:`ga
 from __future__ import annotations
 
 import copy
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, Self, TypeVar
 
 from kdump.answers.collector import Needs, Place, Reading
@@ -16,7 +16,8 @@ from kdump.log_dirs.partition import task_groups
 from kdump.records.record_batch import Batches, RecordBatch
 from kdump.segments import log_end, resync
 from kdump.segments.index_lookup import Seeker
-from kdump.segments.regions import CONTROL_TOO, DATA, UNREADABLE, Damage, Trailing
+from kdump.segments.log_end import SegmentEnd
+from kdump.segments.regions import CONTROL_TOO, DATA, UNREADABLE, Damage, Padding, Trailing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -44,7 +45,7 @@ class LogDirPass:
 
     def partition(self, place: Place) -> None:
         """Feed the collectors with a partition. Batches are read only if a collector needs them."""
-        reading, since = self._begin(place)
+        reading, since = self.begin(place)
         if reading:
             self._read(place.partition.segments, reading, since)
         else:
@@ -61,31 +62,20 @@ class LogDirPass:
             else:
                 self._report.progress(segment.size)
 
-    def alongside(self, place: Place) -> PassTap | None:
-        """Return a :class:`PassTap`, which feeds the collectors while another reader reads the partition.
-
-        Return None if no collector needs a batch. The caller must close the tap. No progress is reported.
-        """
-        reading, _ = self._begin(place)
-        if reading:
-            return PassTap(self, reading, place.partition.segments)
-        for collector in self.collectors:
-            collector.end()
-        return None
-
-    def _begin(self, place: Place) -> tuple[list[Collector], int]:
+    def begin(self, place: Place) -> tuple[list[Collector], int]:
         """Begin a partition. Return the collectors that need batches, and the least offset that they need."""
-        needs = [(collector, self._asked(collector, place)) for collector in self.collectors]
-        wanting = [(collector, reading.since) for collector, reading in needs if reading.needs > Needs.FILES]
-        return [collector for collector, _ in wanting], min((since for _, since in wanting), default=0)
-
-    def _asked(self, collector: Collector, place: Place) -> Reading:
-        try:
-            needs = collector.begin(place)
-        except UnreadableError as error:
-            self._report.fail(error)
-            return Reading(Needs.FILES)
-        return needs if isinstance(needs, Reading) else Reading(needs)
+        reading, offsets = [], []
+        for collector in self.collectors:
+            try:
+                needs = collector.begin(place)
+            except UnreadableError as error:
+                self._report.fail(error)
+                continue
+            needs, since = needs if isinstance(needs, Reading) else (needs, 0)
+            if needs is not Needs.FILES:
+                reading.append(collector)
+                offsets.append(since)
+        return reading, min(offsets, default=0)
 
     def _segment(self, segment: Segment, reading: Sequence[Collector], *, since: int, is_last: bool) -> None:
         for collector in reading:
@@ -139,12 +129,20 @@ class LogDirPass:
 
 
 class PassTap:
-    """Feeds collectors with the regions that another reader reads from a partition, segment by segment."""
+    """Feeds the collectors of a pass with what a check reads from a partition. The caller must close the tap.
 
-    def __init__(self, through: LogDirPass, reading: Sequence[Collector], segments: Sequence[Segment]) -> None:
-        self._through, self._reading = through, reading
-        self._segments = segments
+    The collectors begin after the check has parsed the files beside the log. No progress is reported.
+    """
+
+    def __init__(self, through: LogDirPass, place: Place) -> None:
+        self.parsed: dict[str, Any] = {}
+        self._through, self._place = through, place._replace(parsed=self.parsed)
+        self._segments = place.partition.segments
         self._next = 0
+
+    @cached_property
+    def _reading(self) -> list[Collector]:
+        return self._through.begin(self._place)[0]
 
     def __call__(self, segment: Segment, regions: Iterator[Region]) -> Iterator[Region]:
         """Feed each region of a segment and yield it. A repeated or late segment is not fed."""
@@ -155,18 +153,29 @@ class PassTap:
         self._skip(number)
         self._turn_to(segment)
         done, is_last = 0, number == len(self._segments) - 1
+        first: Batches | None = None
+        last: Batches | None = None
+        is_sound = True
         try:
             for region in regions:
                 lost = _lost(region, is_last=is_last)
                 self._through.feed(self._reading, segment, region if lost is None else lost)
                 done = region.position + region.size
+                if isinstance(region, Batches):
+                    first, last = first or region, region
+                else:
+                    is_sound = is_sound and isinstance(region, Padding)
                 yield region
         except UnreadableError as error:
             self._lose(segment, done, error.reason)
             raise
+        if is_last and is_sound and first and last and self._place.ends is not None:
+            base = segment.base_offset or 0
+            self._place.ends[segment.path] = SegmentEnd(last.last, last.end, base, first=first.first)
 
     def close(self) -> None:
         """Pass the unread segments to the collectors as damage. Then call ``end`` of each collector."""
+        _ = self._reading  # without a segment they begin here
         self._skip(len(self._segments))
         for collector in self._through.collectors:
             collector.end()

@@ -250,6 +250,9 @@ def _snapshots(place: Place) -> Iterator[ProducerSnapshot]:
     for offset in sorted(found, reverse=True):
         path = partition.files.shown(found[offset])
         try:
+            if (known := place.parsed.get(posixpath.basename(found[offset]))) is not None:
+                yield ProducerSnapshot(offset, path, known)
+                continue
             data = read_file(partition.files, found[offset])
             if not data:
                 place.report.note(f"{path}: not used, because it is empty (for example after the broker was killed)")

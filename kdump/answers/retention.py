@@ -25,7 +25,7 @@ from kdump.internal_topics import cluster_metadata, remote_log_metadata
 from kdump.log_reader import remote_segments
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from kdump.answers.collector import AnswerLine, Place
     from kdump.answers.metadata.cluster_image import ClusterImage
@@ -126,15 +126,15 @@ class Retention(Collector):
         self._copied = copied or {}
         self._newest = newest or {}
         self._found: list[tuple[tuple[str, int], str, str | None, LogFacts]] = []
+        self._place: Place | None = None
         self._active: Segment | None = None
         self._takes, self._largest = False, -1
 
     def begin(self, place: Place) -> Needs | Reading:
-        self._active, self._takes, self._largest = None, False, -1
+        self._place, self._active, self._takes, self._largest = None, None, False, -1
         if place.key is None or place.key[0] == cluster_metadata.TOPIC:
             return Needs.FILES
-        self._found.append((place.key, place.log_dir.path, place.log_dir.broker_id, log_facts(place)))
-        self._active = unclean_end(place)
+        self._place, self._active = place, unclean_end(place)
         if self._active is None:
             return Needs.FILES
         self._largest = self._newest.get(self._active.path, -1)
@@ -151,11 +151,10 @@ class Retention(Collector):
         self._takes = False
 
     def end(self) -> None:
-        if self._active is not None and self._largest >= 0:
-            key, path, broker_id, facts = self._found.pop()
-            last = facts.segments[-1]._replace(largest=self._largest, largest_from="timeindex")
-            self._found.append((key, path, broker_id, facts._replace(segments=(*facts.segments[:-1], last))))
-        self._active = None
+        place, self._place, self._active = self._place, None, None
+        if place is not None and place.key is not None:
+            facts = log_facts(place, self._largest)
+            self._found.append((place.key, place.log_dir.path, place.log_dir.broker_id, facts))
 
     def merge(self, other: Retention) -> None:
         self._found += other._found
@@ -184,14 +183,13 @@ class Retention(Collector):
                     log_dir=log_dir,
                 )
 
-    def bytes_at(self, at: int) -> Iterator[tuple[str, int, int]]:
-        """Yield (topic, bytes kept, bytes deleted) of each partition with known configs, at the time ``at`` (ms)."""
+    def bytes_at(self, times: Sequence[int]) -> Iterator[tuple[int, str, int, int]]:
+        """Yield (time, topic, bytes kept, bytes deleted) of each partition with known configs, for each time in ms."""
         for key, _, broker_id, facts in self._found:
-            if not self._configs.knows(key[0]):
-                continue
-            goes = self._check(key, broker_id, facts, at).deletable
             sizes = [segment.size for segment in facts.segments]
-            yield key[0], sum(sizes[goes:]), sum(sizes[:goes])
+            for at in times if self._configs.knows(key[0]) else ():
+                goes = self._check(key, broker_id, facts, at).deletable
+                yield at, key[0], sum(sizes[goes:]), sum(sizes[:goes])
 
     def _check(self, key: tuple[str, int], broker_id: str | None, facts: LogFacts, at: int) -> RetentionCheck:
         config, known = self._configs.of(key[0], broker_id), self._configs.knows(key[0])

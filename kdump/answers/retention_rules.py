@@ -9,6 +9,7 @@ KIP-107 (log start, 0.11), KIP-405 (remote storage, 3.6), KAFKA-12177 (order, 3.
 
 from __future__ import annotations
 
+import posixpath
 from dataclasses import dataclass, replace
 from itertools import compress
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
@@ -55,12 +56,12 @@ class LogFacts(NamedTuple):
     high_watermark: int | None
 
 
-def log_facts(place: Place) -> LogFacts:
+def log_facts(place: Place, newest: int = -1) -> LogFacts:
     """Return the facts of a partition. ``place.report.fail`` receives unreadable files.
 
-    For the segment of :func:`unclean_end`, ``largest`` is only the last write time: the caller must read its batches.
+    ``newest``: the largest timestamp of the batches in the segment of :func:`unclean_end` in ms, below 0 if unknown.
     """
-    segments = tuple(_facts(place))
+    segments = tuple(_facts(place, newest))
     first = segments[0].base_offset if segments else 0
     log_start = first if place.log_start is None else max(first, place.log_start)
     return LogFacts(segments, log_start, place.high_watermark)
@@ -72,30 +73,31 @@ def unclean_end(place: Place) -> Segment | None:
     return None if place.log_dir.clean or not segments else segments[-1]
 
 
-def _facts(place: Place) -> Iterator[AgedSegment]:
+def _facts(place: Place, newest: int) -> Iterator[AgedSegment]:
     segments = place.partition.segments
     for number, segment in enumerate(segments):
         base, size = segment.base_offset or 0, segment.size
         is_last = number == len(segments) - 1
         next_offset = base if is_last else segments[number + 1].base_offset or 0
-        largest = None
+        is_unclean = segment is unclean_end(place)
+        largest = newest if is_unclean else -1
         try:
             if is_last:
                 end = place.end_of(segment)
                 size = end.position
                 next_offset = end.offset
-            largest = None if segment is unclean_end(place) else _largest(segment)
+            if not is_unclean:
+                largest = _largest(place, segment)
         except UnreadableError as error:
             place.report.fail(error)
-        source: From = "mtime" if largest is None else "timeindex"
-        known = segment.modified if largest is None else largest
+        source: From = "mtime" if largest < 0 else "timeindex"
+        known = segment.modified if largest < 0 else largest
         yield AgedSegment(base, next_offset, size, known, source, segment.modified, is_last)
 
 
-def _largest(segment: Segment) -> int | None:
-    """Return the largest timestamp in ms; None if a broker uses the last write time. Raises UnreadableError."""
-    largest = _last_indexed(segment) if "index" in segment.siblings else largest_timestamp(segment)
-    return None if largest < 0 else largest
+def _largest(place: Place, segment: Segment) -> int:
+    """Return the largest timestamp in ms; below 0 if a broker uses the last write time. Raises UnreadableError."""
+    return _last_indexed(place, segment) if "index" in segment.siblings else largest_timestamp(segment)
 
 
 def largest_timestamp(segment: Segment) -> int:
@@ -108,11 +110,14 @@ def largest_timestamp(segment: Segment) -> int:
     return largest
 
 
-def _last_indexed(segment: Segment) -> int:
+def _last_indexed(place: Place, segment: Segment) -> int:
     """Return the timestamp in the last ``.timeindex`` entry in ms; -1 if there is no entry."""
     path = segment.siblings.get("timeindex")
     if path is None:
         return -1
+    known: int | None = place.parsed.get(posixpath.basename(path))
+    if known is not None:
+        return known
     entry = TimeIndex.layout
     with segment.files.open(path) as index:
         count = index.size // entry.size

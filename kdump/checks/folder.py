@@ -81,7 +81,7 @@ def check(
     """Yield the findings on the files beside the segments, and on the folder itself.
 
     ``dirs`` checks the files of the log dir. ``fail`` receives unreadable files; by default it raises. ``parsed``
-    receives the content of valid files: name in :data:`READERS` -> content.
+    receives the content of valid files by name: producer snapshots, and those in :data:`READERS`.
     """
     parsed = {} if parsed is None else parsed
     if (leftover := leftover_of(partition)) is not None:
@@ -149,7 +149,7 @@ def _beside(partition: Partition, entry: Entry, dirs: LogDirs, parsed: dict[str,
             else (remark(path, Code.LEFTOVER, UNFINISHED[state]),)
         )
     elif entry.name.endswith(f".{file_names.PRODUCER_SNAPSHOT}"):
-        yield from _producers(partition, entry)
+        yield from _producers(partition, entry, parsed)
     elif entry.name in READERS:
         yield from _judge(partition, entry, dirs, parsed)
         if entry.name == file_names.LEADER_EPOCHS:
@@ -222,11 +222,11 @@ def _kept(read: Callable[[bytes], object], data: bytes) -> object:
     return read(data)
 
 
-def _producers(partition: Partition, entry: Entry) -> Iterator[Finding]:
+def _producers(partition: Partition, entry: Entry, parsed: dict[str, Any]) -> Iterator[Finding]:
     """Check a producer snapshot. All its offsets must be below the offset in its name."""
     data, path = read_file(partition.files, entry.path), partition.files.shown(entry.path)
     try:
-        entries = _read_small(producer_snapshot.read, data)
+        entries = parsed[entry.name] = _read_small(producer_snapshot.read, data)
     except DamageError as damage:
         yield broken(path, damage, IfBroken(NO_SNAPSHOT, Effect.NONE))
         return

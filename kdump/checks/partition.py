@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 import time
 from contextlib import closing
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from kdump.checks.indexes import LOG_ADVICE, IndexCheck, PartitionState, SegmentFiles, log_finding
 from kdump.errors import DamageError, Reporter, StoreError, UnreadableError, raise_it
@@ -28,12 +28,20 @@ if TYPE_CHECKING:
     from kdump.segments.regions import Damage, Padding, Region
 
 
-Tap: TypeAlias = "Callable[[Segment, Iterator[Region]], Iterator[Region]]"
-"""A function that receives the regions of a segment and passes them on."""
 TRIES: Final = 3
 """The number of times that the active segment is read if a broker seems to write to it."""
 PAUSE: Final = 0.1
 """Seconds to wait for the entry that a broker adds to ``.txnindex`` after a marker."""
+
+
+class Tap(Protocol):
+    """Receives what a check reads from a partition, for other questions about the partition."""
+
+    parsed: dict[str, Any]
+    """Name of a file beside the log -> its content, if it is valid; of a time index only the last timestamp in ms."""
+
+    def __call__(self, segment: Segment, regions: Iterator[Region]) -> Iterator[Region]:
+        """Receive the regions of a segment, and yield them again."""
 
 
 class SegmentChecker(Protocol):
@@ -192,6 +200,8 @@ def _segment(
                 **contents,
             )
             checker = IndexCheck(files, state)
+            if options.tap is not None and files.timeindex is not None:
+                options.tap.parsed[posixpath.basename(files.beside("timeindex"))] = checker.times.index.newest
             indexes = _IndexPass(checker, segment, source, options.read)
             if log is None:
                 run(walk.walk(source, runs=DATA), [indexes])

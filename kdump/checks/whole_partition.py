@@ -116,7 +116,7 @@ def check(
     failed: list[UnreadableError] = []
     place = dirs.facts(part, failed.append)
     is_plain = part.is_plain
-    parsed: dict[str, Any] = {}
+    parsed: dict[str, Any] = {} if tap is None else tap.parsed
     findings = list(folder.check(part, dirs, failed.append, parsed))
     epochs = parsed.get(file_names.LEADER_EPOCHS) if part.is_listed else evidence.epochs_of(part)
     findings = list(dict.fromkeys(dirs.news() + findings))  # a PATH can be both a log dir and a folder

@@ -36,6 +36,11 @@ class TimeIndex(SparseIndex[TimestampOffset]):
     def entry(self, first: int, second: int) -> TimestampOffset:
         return TimestampOffset(first, self.base_offset + second)
 
+    @property
+    def newest(self) -> int:
+        """The timestamp in the last entry, which may be a zero entry; NO_TIMESTAMP without an entry."""
+        return self.stored(self.count - 1)[0] if self.count else NO_TIMESTAMP
+
     def lookup(self, timestamp: int, among: int | None = None) -> TimestampOffset:
         """Return the entry with the greatest timestamp up to ``timestamp``, or NO_TIMESTAMP with the base offset."""
         slot = self.slot_for(timestamp, among)

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from kdump.answers.collector import AnswerLine
     from kdump.answers.topic_configs import GivenConfig
+    from kdump.log_dirs.files import Files
     from kdump.log_dirs.finder import Wanted
     from kdump.log_dirs.partition import Partition
     from kdump.report.gathering import ReportCollectors
@@ -84,6 +85,10 @@ class LogDirReport:
         """Return the lines of an answer, of all kinds or of one ``kind``. Empty if the report lacks the answer."""
         answer = self.answers.get(name)
         return [] if answer is None else list(answer.lines(kind))
+
+    def held(self, name: str, kind: str) -> list[Any]:
+        """Return the lines of an answer before they become JSON: objects, whose fields have names in snake case."""
+        return [one for one in self.answers[name].held if _kind(one) == kind]
 
     def command(self, name: str) -> str:
         return self.answers[name].command
@@ -145,7 +150,7 @@ def document(
     messages: Iterable[str] = (),
 ) -> LogDirReport:
     """Return the document of the gathered answers. This also reads the metadata log, and compares replicas."""
-    at, now = request.at, request.now()
+    at, now, logs = request.at, request.now(), live_of(partitions)
     stats = list(found.statistics.answer(at))
     answers = {
         "check": ReportAnswer(request.line("check", "--headers-only", *now), _check_lines(found)),
@@ -161,11 +166,11 @@ def document(
         "transactions": ReportAnswer(request.line("transactions", *now), list(found.transactions.answer(at))),
         "groups": ReportAnswer(request.line("groups", *now), _without_payload(found.groups.answer(at))),
     }
-    events = _events(request, partitions, report)
+    events = _events(request, logs, report)
     if events is not None:
         answers["metadata"] = events
     answers["timeline"] = _timeline(request, map(as_json, found.events.answer(at)), answers)
-    pairs = _pairs(request, partitions, report)
+    pairs = _pairs(request, logs, report)
     if pairs is not None:
         answers["diff"] = pairs
     return LogDirReport(request.paths, at, request.around, answers, tuple(messages))
@@ -223,23 +228,22 @@ def _hottest(request: ReportRequest, found: ReportCollectors, stats: Iterable[An
 
 
 def _forecast(request: ReportRequest, found: ReportCollectors) -> ReportAnswer:
-    lines: list[Line] = []
-    for day in range(FORECAST_DAYS + 1):
-        at = request.at + day * DAY
-        kept, goes = Counter[str](), Counter[str]()
-        for topic, stays, goes_then in found.retention.bytes_at(at):
-            kept[topic] += stays
-            goes[topic] += goes_then
-        lines += [
-            {"kind": "forecast", "atMs": at, "topic": topic, "keptBytes": kept[topic], "deletableBytes": goes[topic]}
-            for topic in sorted(kept.keys() | goes.keys())
-        ]
+    kept, goes = Counter[tuple[int, str]](), Counter[tuple[int, str]]()
+    for at, topic, stays, goes_then in found.retention.bytes_at(
+        range(request.at, request.at + FORECAST_DAYS * DAY + 1, DAY)
+    ):
+        kept[at, topic] += stays
+        goes[at, topic] += goes_then
+    lines = [
+        {"kind": "forecast", "atMs": at, "topic": topic, "keptBytes": size, "deletableBytes": goes[at, topic]}
+        for (at, topic), size in sorted(kept.items())
+    ]
     return ReportAnswer(request.line("retention", "--at", "TIME", *request.with_configs()), lines)
 
 
-def _events(request: ReportRequest, partitions: Iterable[Partition], report: Reporter) -> ReportAnswer | None:
+def _events(request: ReportRequest, logs: Sequence[Partition], report: Reporter) -> ReportAnswer | None:
     """Return the metadata events around the time of --around, or the newest; None without a metadata log."""
-    copies = Copies(live_of(partitions), Reporter(fail=report.fail))
+    copies = Copies(logs, Reporter(fail=report.fail))
     if not copies:
         return None
     past = MetadataLog(copies).history(at=None if request.around is not None else request.at)
@@ -282,16 +286,19 @@ def _name(line: Line) -> str:
     return f"{line['topic']}-{line['partition']}"
 
 
-def _pairs(request: ReportRequest, partitions: Iterable[Partition], report: Reporter) -> ReportAnswer | None:
+def _pairs(request: ReportRequest, logs: Iterable[Partition], report: Reporter) -> ReportAnswer | None:
     states = LogDirStates(SILENT)
+    by_dir: dict[tuple[Files, str], list[Partition]] = {}
+    for log in logs:
+        if request.wanted.takes(Name(log.topic, log.partition)):
+            by_dir.setdefault((log.files, log.log_dir), []).append(log)
     owners: dict[object, list[Place]] = {}
-    for partition in live_of(partitions):
-        if request.wanted.takes(Name(partition.topic, partition.partition)):
-            place = Place(partition, states.of(partition))
-            properties = place.log_dir.properties
-            known = properties is not None and properties.broker_id is not None
-            key = (properties.cluster_id, properties.broker_id) if known and properties else place.log_dir.path
-            owners.setdefault(key, []).append(place)
+    for held in by_dir.values() if len(by_dir) > 1 else ():
+        state = states.of(held[0])
+        properties = state.properties
+        known = properties is not None and properties.broker_id is not None
+        key = (properties.cluster_id, properties.broker_id) if known and properties else state.path
+        owners.setdefault(key, []).extend(Place(log, state) for log in held)
     if len(owners) < 2:
         return None
     names = [",".join(dict.fromkeys(map(_place_name, places))) for places in owners.values()]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from kdump.answers.disk_usage import DiskUsage
 from kdump.answers.groups.collector import TOPICS, ConsumerGroups, GroupsWanted, LogEnds
-from kdump.answers.log_dir_pass import LogDirPass, gather_with
+from kdump.answers.log_dir_pass import LogDirPass, PassTap, gather_with
 from kdump.answers.log_events import DamagedRanges, LogEvents
 from kdump.answers.metadata.image import image_of, partition_count, topic_names
 from kdump.answers.retention import Retention, copied_offsets
@@ -138,17 +138,16 @@ class ReportPass:
                 self._progress(log.size)
 
     def _partition(self, place: Place, log: Partition | None) -> None:
-        self._files.partition(place)
         partition = place.partition
-        if not partition.segments and not holds_a_log(partition.others, log_dirs=True):
-            return
-        tap = None if log is None else self._logs.alongside(place._replace(partition=log))
-        checked = whole_partition.check(partition, self._into.how, self.dirs, self._progress, tap)
-        if tap is not None:
-            tap.close()
-        for error in checked.failed:
-            self._report.fail(error)
-        self._into.checked.append(checked)
+        if partition.segments or holds_a_log(partition.others, log_dirs=True):
+            tap = None if log is None else PassTap(self._logs, place._replace(partition=log))
+            checked = whole_partition.check(partition, self._into.how, self.dirs, self._progress, tap)
+            if tap is not None:
+                tap.close()
+            for error in checked.failed:
+                self._report.fail(error)
+            self._into.checked.append(checked)
+        self._files.partition(place)  # after the check, which has read the end of the log
 
 
 def live(partition: Partition) -> Partition | None:

@@ -6,12 +6,18 @@ import re
 import shlex
 import struct
 import tarfile
+from collections import Counter
 from typing import get_args
 
 import pytest
 
+from bench import many_partitions
+from kdump.checks.whole_partition import CheckOptions
+from kdump.errors import SILENT
 from kdump.findings.verdict import Outcome
-from kdump.report import verdicts
+from kdump.log_dirs.finder import Finder, Wanted
+from kdump.log_dirs.local import LocalFile, LocalFiles
+from kdump.report import gathering, verdicts
 from testing import GOLDEN, ROOT
 from testing.forge import batch, record
 from testing.processes import kdump
@@ -69,6 +75,22 @@ def test_answers_are_those_of_the_commands(jobs):
     found = report(BROKER, *AT, "--jobs", jobs, status=3)["answers"]
     for name, command in COMMANDS.items():
         assert found[name]["lines"] == without_payload(lines_of(command, BROKER)), name
+
+
+def test_each_file_of_a_partition_is_opened_once(tmp_path, monkeypatch):
+    many_partitions.make(tmp_path / "logs", 3)
+    opened = Counter()
+
+    def count(_, path):
+        opened[path] += 1
+        return LocalFile(path)
+
+    monkeypatch.setattr(LocalFiles, "open", count)
+    partitions = list(Finder(Wanted(leftovers=True, siblings=True, every_folder=True)).find([str(tmp_path)]))
+    found = gathering.collectors_for(partitions, Wanted(), SILENT, CheckOptions(records=False))
+    gathering.gather(found, partitions, Wanted(), SILENT)
+    files = [str(path) for path in tmp_path.glob("logs/topic*/*")]
+    assert [opened[path] for path in files] == [1] * 18
 
 
 def test_answers_on_damage_are_those_of_the_commands(tmp_path):
