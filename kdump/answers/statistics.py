@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from heapq import nlargest
 from itertools import accumulate
+from operator import mul
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, TypeVar
 
 from kdump.answers.collector import Collector, Needs
@@ -366,10 +367,10 @@ def spread(counts: Counter[int]) -> Spread | None:
     whole = counts.total()
     if not whole:
         return None
-    mean = sum(number * count for number, count in counts.items()) / whole
+    mean = sum(map(mul, counts.keys(), counts.values())) / whole
     numbers = sorted(counts)
-    ranks = list(accumulate(counts[number] for number in numbers))
-    p50, p99 = (numbers[bisect_left(ranks, whole * share, key=lambda rank: 100 * rank)] for share in (50, 99))
+    ranks = list(accumulate(map(counts.__getitem__, numbers)))
+    p50, p99 = (numbers[bisect_left(ranks, -(-whole * share // 100))] for share in (50, 99))
     return Spread(round(mean, 3), p50, p99)
 
 

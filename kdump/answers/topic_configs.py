@@ -130,8 +130,7 @@ class TopicConfigs:
 
     def knows(self, topic: str) -> bool:
         """Return whether a topic is internal, or its configs are in a metadata log or on the command line."""
-        given = (is_selected(topic, one.topic) for one in self._given)
-        return topic in self._topics or topic in COMPACTED or any(given)
+        return topic in self._topics or topic in COMPACTED or any(is_selected(topic, one.topic) for one in self._given)
 
     def _settings(self, key: str, topic: str, broker_id: str | None) -> Iterator[Setting]:
         for given in reversed(self._given):

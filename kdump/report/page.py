@@ -118,17 +118,17 @@ def _embedded(report: LogDirReport) -> str:
 
 
 def _tiles(report: LogDirReport) -> list[tuple[str, str]]:
-    partitions = report.lines("du", "partition")
+    partitions = report.held("du", "partition")
     (summary,) = report.lines("check", "summary")
-    records = sum(line["records"] for line in report.lines("stats", "stats"))
-    occupied = sum(map(on_disk, (*partitions, *report.lines("du", "other"))))
+    records = sum(line.records for line in report.held("stats", "stats"))
+    occupied = sum(map(on_disk, (*partitions, *report.held("du", "other"))))
     return [
-        ("log dirs", f"{len({line['logDir'] for line in partitions}):,}"),
+        ("log dirs", f"{len({line.log_dir for line in partitions}):,}"),
         ("topics", f"{len(report.lines('du-topics', 'topic')):,}"),
         ("partitions", f"{len(partitions):,}"),
-        ("segments", f"{sum(line['segments'] for line in partitions):,}"),
+        ("segments", f"{sum(line.segments for line in partitions):,}"),
         ("records", f"{records:,}"),
-        ("of log", size(sum(line["logBytes"] for line in partitions))),
+        ("of log", size(sum(line.log_bytes for line in partitions))),
         ("on disk", size(occupied)),
         ("findings", f"{summary['findings']:,}"),
     ]

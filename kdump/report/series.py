@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from kdump.answers.disk_usage import PartitionUsage
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from kdump.answers.disk_usage import OtherUsage
     from kdump.report.document import Line, LogDirReport
 
 HOUR: Final = 3_600_000
@@ -96,15 +99,13 @@ def bytes_by_topic(report: LogDirReport) -> Counter[str]:
     return Counter({line["topic"]: line["logBytes"] for line in report.lines("du-topics", "topic")})
 
 
-def on_disk(line: Line) -> int:
+def on_disk(line: PartitionUsage | OtherUsage) -> int:
     """Return the bytes on disk of a line of ``du``, or the file sizes if they are unknown."""
-    occupied: int | None = line["diskBytes"]
-    return all_bytes(line) if occupied is None else occupied
+    return all_bytes(line) if line.disk_bytes is None else line.disk_bytes
 
 
-def all_bytes(line: Line) -> int:
-    sizes: int = line["allBytes" if "allBytes" in line else "bytes"]
-    return sizes
+def all_bytes(line: PartitionUsage | OtherUsage) -> int:
+    return line.all_bytes if isinstance(line, PartitionUsage) else line.bytes
 
 
 def logged_by_topic(report: LogDirReport) -> Counter[str]:

@@ -58,9 +58,9 @@ def draw(report: LogDirReport, out: IO[str]) -> None:
 
 def ticket(report: LogDirReport) -> list[str]:
     """Return at most TICKET lines for a ticket: paths, time, size, the gravest problems, and the next commands."""
-    partitions = report.lines("du", "partition")
-    times = [ms for line in partitions for ms in (line["oldestMs"], line["newestMs"]) if ms is not None]
-    log = size(sum(line["logBytes"] for line in partitions))
+    partitions = report.held("du", "partition")
+    times = [ms for line in partitions for ms in (line.oldest_ms, line.newest_ms) if ms is not None]
+    log = size(sum(line.log_bytes for line in partitions))
     span = f", records from {time(min(times))} to {time(max(times))}" if times else ""
     lines = [
         f"kdump {__version__} report of {', '.join(report.paths)} at {time(report.at)}",

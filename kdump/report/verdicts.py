@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
+from kdump.answers.collector import as_json
 from kdump.errors import first_of, many, many_are
 from kdump.findings import is_salvage, salvage
 from kdump.findings.verdict import NO_START_TEXT
@@ -253,10 +254,10 @@ def _replicas(report: LogDirReport) -> Iterator[ReportVerdict]:
 
 
 def _disk(report: LogDirReport) -> Iterator[ReportVerdict]:
-    partitions, topics = report.lines("du", "partition"), report.lines("du-topics", "topic")
-    held = sum(min(on_disk(line), all_bytes(line)) for line in (*partitions, *report.lines("du", "other")))
-    whole = max(held, sum(line["logBytes"] for line in partitions))  # a file system may compress files
-    stray = [line for line in partitions if line["state"] in {"stray", "future", "deleted"}]
+    partitions, topics = report.held("du", "partition"), report.lines("du-topics", "topic")
+    held = sum(min(on_disk(line), all_bytes(line)) for line in (*partitions, *report.held("du", "other")))
+    whole = max(held, sum(line.log_bytes for line in partitions))  # a file system may compress files
+    stray = [line for line in partitions if line.state in {"stray", "future", "deleted"}]
     first = max(topics, key=lambda topic: topic["logBytes"], default={"logBytes": 0})
     if whole and first["logBytes"] >= _MUCH * whole and len(topics) > 1:
         yield ReportVerdict(
@@ -267,7 +268,7 @@ def _disk(report: LogDirReport) -> Iterator[ReportVerdict]:
             "disk",
         )
     if stray:
-        states = sorted({line["state"] for line in stray})
+        states = sorted({line.state for line in stray})
         yield ReportVerdict(
             "info",
             f"{many_are(len(stray), 'folder')} not in use ({', '.join(states)}): "
@@ -289,10 +290,10 @@ def _retention(report: LogDirReport) -> Iterator[ReportVerdict]:
             (f"{report.command('retention')} --config '*:retention.ms=604800000'",),
             "retention",
         )
-    segments = report.lines("retention", "segment")
-    goes = [line for line in segments if line["deletable"]]
+    segments = report.held("retention", "segment")
+    goes = [line for line in segments if line.deletable]
     if goes:
-        total = size(sum(line["bytes"] for line in goes))
+        total = size(sum(line.bytes for line in goes))
         yield ReportVerdict(
             "info",
             f"Retention deletes {many(len(goes), 'segment')} ({total}) at its next check.",
@@ -300,7 +301,7 @@ def _retention(report: LogDirReport) -> Iterator[ReportVerdict]:
             (report.command("retention"),),
             "retention",
         )
-    blocking = [line for line in segments if line["blocks"]]
+    blocking: list[Line] = [as_json(line) for line in segments if line.blocks]
     if blocking:
         count = sum(line["blocks"] for line in blocking)
         names = [f"{line['baseOffset']} of {line['topic']}-{line['partition']}" for line in blocking]
