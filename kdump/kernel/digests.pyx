@@ -390,7 +390,7 @@ cdef class FactBuffer(Cursor):
         return True
 
     cdef void digest(self, Fact* fact, const unsigned char* key, Py_ssize_t size) noexcept nogil:
-        """Write the digest of a key: SipHash-2-4 of 128 bits. Zero, which means a free slot, is replaced."""
+        """Write the digest of a key: SipHash-2-4 of 128 bits. It is never zero, because zero means a free slot."""
         cdef Word[4] state
         cdef Word word = 0
         cdef Py_ssize_t left = size
@@ -540,7 +540,7 @@ cdef class OffsetTable(FactBuffer):
         return at
 
     def judge(self, *, discards, keeps, listed):
-        """Like ``OffsetMap.judge`` of :mod:`kdump.answers.compaction.key_tables`."""
+        """Count the records that compaction keeps and removes, like ``OffsetMap.judge`` of the general path."""
         cdef bint drops = discards
         cdef bint spares = keeps
         cdef bint lists = listed
@@ -619,7 +619,7 @@ cdef class SizeTable(FactBuffer):
                 self.record += 1
 
     def largest(self, most):
-        """Like ``KeySizes.largest`` of :mod:`kdump.answers.compaction.key_tables`."""
+        """Return the ``most`` keys with the most bytes, like ``KeySizes.largest`` of the general path."""
         from heapq import heappush, heappushpop  # few runs need a heap
 
         cdef list found = []

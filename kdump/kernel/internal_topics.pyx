@@ -95,7 +95,7 @@ cdef class _Field:
         return self.one(view, self.nullable)
 
     cdef object one(self, View* view, bint nullable):
-        """Read one value, which may be an element of an array. Raises ValueError."""
+        """Read one value, or one element of an array. Raises ValueError."""
         cdef Py_ssize_t size
         cdef const unsigned char* at
         cdef unsigned long long bits
@@ -347,7 +347,7 @@ cdef class StructText:
         return byte(93, out)
 
     cdef int one(self, FieldText field, object value, Lines out) except -1:
-        """Write one value that is not null, which may be an element of an array."""
+        """Write one value, or one element of an array. It is not null."""
         if field.way == _NUMBER:
             return decimal(value, out)
         elif field.way == _STRUCT:

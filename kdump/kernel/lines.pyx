@@ -210,7 +210,7 @@ cdef class Lines(Cursor):
         return True
 
     cdef void take(self, object shape):
-        """Write the next lines in this shape."""
+        """Set the compiled form of the next lines."""
         self.ops = shape.ops
         self.pool = shape.pool
         self.finds_frames = shape.finds_frames
@@ -673,7 +673,7 @@ cdef class Messages(Lines):
     cdef bint deep
 
     def turn_to(self, data, at, end, *, place=0, base=0, timestamp=-1):
-        """Start with the messages from ``at`` to ``end`` in ``data``, which is at byte ``place`` of the file.
+        """Start with the messages from ``at`` to ``end`` in ``data``. The data begins at byte ``place`` of the file.
 
         ``base`` is added to their offsets. A ``timestamp`` (ms) of 0 or more replaces the timestamps of magic 1.
         """
@@ -933,14 +933,14 @@ class General(NamedTuple):
     quote: Callable[[str], str]
     """Returns a string as JSON."""
     key: Callable[[bytes], bytes]
-    """Returns the text of a key, in JSON with the mark of its encoding."""
+    """Returns the text of a key; in JSON also the mark, a member that names the encoding."""
     value: Callable[[bytes], bytes]
-    """Returns the text of a value, in JSON with the mark of its encoding."""
+    """Returns the text of a value; in JSON also the mark, a member that names the encoding."""
     mark: Callable[[bytes], bytes]
     """Returns the cell with the encoding of a payload."""
     headers: Callable[[Sequence[Header]], bytes]
     marks: tuple[bytes, bytes]
-    """The marks after a key and after a value, if it is a JSON value."""
+    """The mark of a key and the mark of a value for the encoding JSON."""
     prefix: bytes
     """The text before a keyed hash."""
     first: int
@@ -1197,7 +1197,7 @@ cdef class RowLines(Lines):
 
     @cython.boundscheck(False)
     cdef bint mark(self, Py_ssize_t at, Py_ssize_t size) except -1 nogil:
-        """Write the encoding of a payload, which is empty for UTF-8 that is not marked as JSON."""
+        """Write the encoding of a payload. It is empty for UTF-8, unless the payload is marked as JSON."""
         cdef const unsigned char* text = self.text_at(at, size)
         if is_utf8(text, size) and (self.headers_way != _JSONS or json_value(text, size) == 0):
             return True

@@ -15,7 +15,7 @@ cimport cython
 from libc.string cimport memcmp
 
 VERSION = 27
-"""The same number as in ``kdump/kernel/__init__.py``, which explains it."""
+"""Equal to ``VERSION`` of ``kdump/kernel/__init__.py``."""
 RECORD_NUMBERS = ("offset", "timestamp", "key_size", "value_size", "sequence")
 """The numbers of a record, first in ``values`` of a Cursor; then come the fields of the batch's header, and others."""
 FAR = 1 << 62

@@ -90,7 +90,7 @@ cdef class JsonText:
         return True
 
     cdef int string(self, Py_ssize_t size) except -1:
-        """Write the next ``size`` bytes of the payload, which must exist, as a string."""
+        """Write the next ``size`` bytes of the payload as a string. They must exist."""
         cdef const unsigned char* text = &self.data[self.at]
         cdef unsigned char* out
         cdef unsigned char byte
@@ -115,7 +115,7 @@ cdef class JsonText:
         return self.literal(Text(PyBytes_AS_STRING(shown), len(shown)))
 
     cdef int binary_text(self, Py_ssize_t size) except -1:
-        """Write the next ``size`` bytes of the payload, which must exist, in base64."""
+        """Write the next ``size`` bytes of the payload in base64. They must exist."""
         self.reserve(2 * size + 8)
         self.out[self.used] = 34
         self.used = base64(&self.out[self.used + 1], &self.data[self.at], size) - self.out
@@ -455,7 +455,7 @@ cdef class AvroText(JsonText):
         return True
 
     cdef int binary(self, Node* node, Py_ssize_t size) except -1:
-        """Write the next ``size`` bytes, which must exist, in base64 or as their logical type requires."""
+        """Write the next ``size`` bytes in base64, or as their logical type requires. They must exist."""
         cdef const unsigned char* data = &self.data[self.at]
         cdef int place
         cdef unsigned int part
@@ -527,9 +527,9 @@ PROTOBUF_KINDS = (
     *("int32", "int64", "uint32", "uint64", "sint32", "sint64", "bool", "enum", "double", "float"),
     *("fixed32", "sfixed32", "fixed64", "sfixed64", "string", "bytes", "message"),
 )
-"""The kinds of fields."""
+"""The types of fields."""
 LABELS = ("implicit", "repeated", "map", "present")
-"""Kinds of fields: without presence, repeated, entries of a map, with presence."""
+"""The labels of fields: without presence, repeated, entries of a map, with presence."""
 MESSAGES = ("object", "wrapper", "timestamp", "duration", "other")
 """The kinds of messages. The general path reads the kind \"other\"."""
 MAX_FIELDS = 64

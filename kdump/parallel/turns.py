@@ -102,8 +102,8 @@ class OutputTurn(Turn[S]):
     def room(self, size: int) -> memoryview | None:
         """Return memory for at least the next ``size`` bytes of held output, or None.
 
-        None means that the chunk's turn has come, so that no output is held, or that too little memory is left. The
-        caller fills the start of the memory, and gives that slice to :meth:`write`, which does not copy it.
+        The result is None if the chunk's turn has come (no output is held), or if too little memory is left. The caller
+        fills the start of the memory, and gives this slice to :meth:`write`, which does not copy it.
         """
         return self._buffer[self._used :] if self.state is None and self._used + size <= HELD else None
 

@@ -130,7 +130,7 @@ def alone(batch: Batch) -> Run:
 
 
 class Entries(Batches):
-    """Consecutive uncompressed messages of magic 0 and 1, which end at ``stop`` in ``block``."""
+    """Consecutive uncompressed messages of magic 0 and 1. They end at byte ``stop`` of ``block``."""
 
     __slots__ = ("at", "block", "limit", "position", "size", "start", "stop")
     rows = None

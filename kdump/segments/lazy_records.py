@@ -161,7 +161,7 @@ def in_chunks(records: Iterable[Record]) -> Iterator[list[Record]]:
 
 
 def holds_large(records: object) -> bool:
-    """Return whether lazy ``records`` include one of LARGE bytes or more, which is printed in pieces."""
+    """Return whether lazy ``records`` include a record of LARGE bytes or more: it is printed in pieces."""
     if isinstance(records, BatchRecords):
         return len(records.data) >= LARGE_BATCH and _largest(records) >= LARGE
     if not isinstance(records, RunRecords) or len(records.run.block) < LARGE_BATCH:

@@ -191,14 +191,14 @@ class Tail(NamedTuple):
 
 
 def tail(segment: Segment | None, region: Trailing) -> Tail:
-    """Return whether a truncated batch at a segment's end is damage, and its sentence. ``segment`` None: damage."""
+    """Return whether a truncated batch at a segment's end is damage, and its sentence. True without a segment."""
     if segment is not None and is_being_written(segment):
         return Tail(False, f"{region}: a broker is writing it")
     return Tail(True, f"{region}: truncated, or copied while it was written")
 
 
 def report_region(segment: Segment, region: Damage | Trailing, report: Reporter) -> None:
-    """Report a region of a segment as damage, but a truncated batch that a broker is writing as a note."""
+    """Report a region of a segment as damage. For a truncated batch that a broker is writing, print a note."""
     found = tail(segment, region) if isinstance(region, Trailing) else Tail(True, region.reason)
     receive = report.damage if found.is_damage else report.note
     receive(f"{segment.name}: byte {region.position}: {found.text}")

@@ -91,7 +91,7 @@ class RegionChunks(Generic[T]):
         self._failure: BaseException | None = None
 
     def take(self, most: int | None = None) -> list[T]:
-        """Return the next regions, until they have ``most`` bytes (by default CHUNK_BYTES) or are CHUNK_REGIONS.
+        """Return the next regions: at least ``most`` bytes (by default CHUNK_BYTES), but at most CHUNK_REGIONS regions.
 
         The result is empty at the end. An error is raised after the regions before it were returned.
         """
@@ -185,7 +185,7 @@ class Preparation(Generic[T, M]):
 def read(
     regions: Iterator[T], source: RevocableSource, size: int, *, unpack: bool, check: bool = False
 ) -> Generator[T, None, None]:
-    """Yield ``regions``, which threads read ahead, like :func:`read_making` without ``make``."""
+    """Yield ``regions``. Threads read ahead as in :func:`read_making`, without ``make``."""
     with closing(read_making(regions, source, size, None, unpack=unpack, check=check)) as pairs:
         for region, _ in pairs:
             yield region

@@ -52,7 +52,7 @@ if kernel.COMPILED:
 CHUNK: Final = 1 << 12
 """Bytes that are searched at a time."""
 AT_ONCE: Final = 1 << 13
-"""Largest size in a possible batch's header (bytes) for which its checksum is computed directly."""
+"""Up to this size of a possible batch (bytes), the search computes its checksum without RangeChecksum."""
 SUM_BYTES: Final = 1 << 12
 """Distance in bytes between the positions whose checksums RangeChecksum stores."""
 KEPT: Final = 16
@@ -451,7 +451,7 @@ def zero_tail(source: Source, start: int, end: int) -> int:
 
 
 def guess(source: Source, part: SegmentPart) -> int | None:
-    """Return the position of a valid batch in a part, which is probably its first (:meth:`ResyncReader.guess`)."""
+    """Return the position of a valid batch in a part, probably of its first batch (:meth:`ResyncReader.guess`)."""
     alike = source.read(BEFORE_EPOCH, record_layout.UP_TO_MAGIC - BEFORE_EPOCH)
     return ResyncReader(source, part.start, source.size, "resync", None, limit=None).guess(part.stop, alike)
 

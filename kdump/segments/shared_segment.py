@@ -43,7 +43,7 @@ STEP: Final = 1 << 21
 
 
 class _Before(NamedTuple):
-    """The state before a part, which is the state after the previous part. :class:`SegmentPart` explains the fields."""
+    """The state before a part: the state after the previous part. :class:`SegmentPart` explains the fields."""
 
     reached: int = 0
     skips_left: int = BUDGET

@@ -279,7 +279,7 @@ class SparkOutput:
 
 
 def check_alive(spark: SparkSession) -> None:
-    """Raise KdumpError if Spark has ended, which an idle driver does not notice."""
+    """Raise KdumpError if Spark has ended. An idle driver does not notice this."""
     with errors():
         spark.sparkContext.statusTracker().getActiveStageIds()  # this always calls Java
 
@@ -310,7 +310,7 @@ def watched(spark: SparkSession, what: str, report: Callable[[str, int, int], No
 def interruptible(spark: SparkSession) -> Iterator[None]:
     """Cancel the Spark jobs of the block on Ctrl-C and SIGTERM, and wait until they have stopped writing.
 
-    PySpark's own handler would call Java while another call to Java is running, which fails and logs stack traces.
+    PySpark's own handler would call Java while another call to Java is running. That fails and logs stack traces.
     Outside of the main thread this function does nothing.
     """
     if threading.current_thread() is not threading.main_thread():

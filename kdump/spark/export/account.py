@@ -103,7 +103,7 @@ def manifest(
     """Return the manifest entry of one run: ``settings``, the totals, and the outcome of each file's bytes.
 
     ``parts`` maps the number of each split to its account, ``lost`` each file to its damaged ranges. ``notRead`` counts
-    the bytes outside all splits, which have no selected records. The counts of a file add up to its size.
+    the bytes outside all splits: they have no selected records. The counts of a file add up to its size.
     """
     files = []
     for segment in planned:

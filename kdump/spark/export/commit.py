@@ -124,7 +124,7 @@ def _clear(output: Output, old: Folder, removes: list[str]) -> None:
 
 
 def move(output: Output, staging: Folder, names: Iterable[str]) -> None:
-    """Move files to the output, unless they were moved before. A store without renames copies COPIES at a time."""
+    """Move files to the output, unless they were moved before. In a store that copies, move COPIES at a time."""
     with ThreadPoolExecutor(1 if output.renames_whole else COPIES) as pool:
         try:
             list(pool.map(lambda name: output.take(staging, name), names))

@@ -50,7 +50,7 @@ class Counts(AccumulatorParam["dict[int, Counted]"]):
 def records(
     spark: SparkSession, splits: list[Split], options: SourceOptions
 ) -> tuple[DataFrame, Accumulator[dict[int, Counted]]]:
-    """Return the records of splits, and the counts of each split, which are complete when all rows are read."""
+    """Return the records of splits, and the counts of each split. The counts are complete when all rows are read."""
     counts = spark.sparkContext.accumulator({}, Counts())
 
     def read(group: list[Split]) -> Iterator[pa.RecordBatch]:

@@ -300,7 +300,7 @@ class State(NamedTuple):
 
 
 class Checkpoint:
-    """The folder ``_checkpoint`` of an output, which the caller has locked. All runs must have equal ``settings``."""
+    """The folder ``_checkpoint`` of an output that the caller has locked. All runs must have equal ``settings``."""
 
     def __init__(self, output: Output, settings: dict[str, Any]) -> None:
         self._output, self._settings = output, settings

@@ -90,7 +90,7 @@ class Output(Folder):
 
     @property
     def is_parquet(self) -> bool:
-        """Whether the records are Parquet files, which Python workers can write."""
+        """Whether the records are Parquet files: Python workers can write these."""
         return self._format == "parquet"
 
     def keep(self, names: Iterable[str]) -> None:

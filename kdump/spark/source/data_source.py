@@ -116,7 +116,7 @@ _OF_TASKS: Final = (
 
 
 def _say_unused(options: SourceOptions) -> None:
-    """Print the names of unused options, without their values, which may be secret."""
+    """Print the names of unused options. Their values may be secret, and are not printed."""
     if options.ignored:
         print_line(f"no broker is contacted, so these options are ignored: {', '.join(options.ignored)}")
     for text in options.kafka.unused if options.kafka is not None else ():

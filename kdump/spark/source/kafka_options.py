@@ -31,7 +31,7 @@ _HEADERS: Final = "headers"
 _HIDDEN: Final = frozenset(
     one.TOPIC for one in (cluster_metadata, consumer_offsets, share_group_state, transaction_state)
 )
-"""Internal topics of a broker, which a pattern does not match."""
+"""Internal topics of a broker. A pattern does not match them."""
 _OFFSETS: Final = '{"topicA":{"0":23,"1":-1},"topicB":{"0":-2}}'
 _PARTITIONS: Final = '{"topicA":[0,1],"topicB":[2]}'
 _BROKER: Final = "kafka."

@@ -123,7 +123,7 @@ class Listings:
 
 
 def key_of(partition: Partition) -> str:
-    """Return the shown path of a folder, which the offsets of a stream have too."""
+    """Return the shown path of a folder. It is the folder's key in the offsets of a stream."""
     return partition.files.shown(partition.folder)
 
 

@@ -440,7 +440,7 @@ def _walked(source: log_dirs_files.Source, split_bytes: int, start: int, stop: i
 
 
 def _spaced(positions: Iterable[int], split_bytes: int, start: int, stop: int) -> list[int]:
-    """Return some of ``positions``, at least ``split_bytes`` apart. The last split has at least half of it."""
+    """Return some of ``positions``, at least ``split_bytes`` apart. The last split has at least half as many."""
     cuts: list[int] = []
     last = start
     for position in positions:

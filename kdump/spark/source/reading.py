@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 TRAILING: Final = "trailing"
 """The kind of damage for a truncated batch at the end of a file."""
 GROWING: Final = "a broker was writing this batch when the file was listed"
-"""The reason of a truncated batch that a broker is writing, or has completed since the listing. It is not an error."""
+"""The reason of a truncated batch that a broker was writing during the listing. It is not an error."""
 UNREADABLE: Final = "unreadable"
 """The kind of damage for bytes that a failing disk does not return, with ``skipUnreadable``."""
 DAMAGED_BYTES: Final = 8 << 20
@@ -70,8 +70,8 @@ def refuse(error: UnreadableError, *, skip: bool) -> None:
     """Raise a read error in a task of findings or answers. Spark then retries the task, and at last ends the job.
 
     Two errors are not raised, because they become rows: damage of a tiered segment and, if ``skip`` is true (the option
-    ``skipUnreadable``), bytes that a failing disk does not return. Any other error ends the job: after an outage of a
-    store, its rows would look like an answer.
+    ``skipUnreadable``), bytes that a failing disk does not return. If another error became rows, an outage of a store
+    would look like an answer.
     """
     if not (isinstance(error, PartlyUnreadableError) or (skip and isinstance(error, FailingDiskError))):
         raise error
@@ -92,7 +92,7 @@ def contents(
 ) -> Iterator[Content]:
     """Yield the batches, damaged ranges and padding of ``split``.
 
-    For batches that compiled code supports, it adds the records to ``rows``, and yields the batch without records.
+    Compiled code adds the records of the batches that it supports to ``rows``; it yields these batches without records.
 
     Raises UnreadableError at the first damage in mode FAILFAST. In every mode it is raised for unreadable bytes or a
     file that has become shorter; Spark then retries the task. With ``skip_unreadable`` the bytes that a failing disk
