@@ -1,1 +1,1 @@
-"""Records, batches and answer lines as Arrow: schemas, columns, streams of record batches, and the files written."""
+"""Records, batches and answer lines as Arrow: schemas, columns, streams of record batches, and files."""

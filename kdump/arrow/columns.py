@@ -47,7 +47,7 @@ _MARKS: Final = {"aboveHighWatermark": ("high_watermark", "greater_equal"), "bel
 
 
 def growing(most: int) -> Iterator[int]:
-    """Yield numbers of rows from 64 up to ``most``, doubled each time, so that a stream's first rows come soon."""
+    """Yield sizes of record batches: 64 rows, then twice as many each time up to ``most``. So first rows come soon."""
     rows = 64
     while True:
         yield rows
@@ -163,7 +163,7 @@ class Rows:
             self._recorded = kind
 
     def take(self) -> list[pa.RecordBatch]:
-        """Return the rows so far as record batches, and drop them."""
+        """Return all rows as record batches, and forget them."""
         if self._ends:
             self._done.append(self._made())
         taken, self._done = self._done, []

@@ -66,7 +66,7 @@ class TypedColumns:
         return pa.field(name, pa.int32() if name == SCHEMA_ID else pa.string())
 
     def arrays(self, rows: Iterable[tuple[SelectedBatch, Sequence[Record]]]) -> dict[str, pa.Array]:
-        """Return the columns of records by name, all null for control records."""
+        """Return the columns of records by name. Control records have nulls."""
         import pyarrow as pa
 
         values: list[list[Any]] = [[] for _ in self._sides]
@@ -146,7 +146,7 @@ def _decimal_type(leaf: Leaf, engine: Engine) -> pa.DataType:
 
 
 def _of_spark(kind: str) -> pa.DataType | None:
-    """Return a type that Spark has, for a kind of value whose Arrow type it does not have; else None."""
+    """Return the type to use in Spark if Spark lacks the Arrow type of a kind of value; else None."""
     import pyarrow as pa
 
     if kind in ("time-millis", "time-micros", "timestamp-nanos", "local-timestamp-nanos", "uint32"):

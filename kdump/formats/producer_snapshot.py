@@ -29,7 +29,7 @@ class SnapshotHeader(NamedTuple):
 
 
 class ProducerEntry(NamedTuple):
-    """One producer: its last data batch and its open transaction. Their offsets are -1 if there is none."""
+    """One producer: its last data batch and its open transaction. Without a batch or transaction the offsets are -1."""
 
     producer_id: Int64
     epoch: Int16

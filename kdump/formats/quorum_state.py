@@ -26,7 +26,7 @@ NEEDED: Final = {
 
 
 class QuorumState(NamedTuple):
-    """The file's version, the leader and its epoch, and the node that got the vote; -1 stands for none.
+    """The file's version, the leader and its epoch, and the node for which this node voted; -1 if it has none.
 
     ``voters`` are the nodes of a static quorum (``controller.quorum.voters``); empty in version 1.
     """

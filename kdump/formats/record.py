@@ -1,4 +1,4 @@
-"""The classes of a record of any magic and of its headers. :mod:`kdump.records` reads records from bytes."""
+"""The classes for records of any magic and their headers. :mod:`kdump.records` reads records from bytes."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ TIMESTAMP_TYPE_FLAG: Final = 0x08
 TRANSACTIONAL_FLAG: Final = 0x10
 CONTROL_FLAG: Final = 0x20
 DELETE_HORIZON_FLAG: Final = 0x40
-"""CODEC_MASK to DELETE_HORIZON_FLAG are bits of the attributes. Magic 0 has only the codec, magic 1 adds the type."""
+"""CODEC_MASK to DELETE_HORIZON_FLAG: bits of the attributes. Magic 0 has the codec; magic 1 also the timestamp type."""
 
 
 class LogOverhead(NamedTuple):
@@ -91,6 +91,6 @@ UP_TO_MAGIC: Final = ENTRY_START.size
 CRC_COVERS_FROM: Final = BATCH_HEADER.offsets["attributes"]
 """The first byte that the checksum of a magic 2 batch covers."""
 SMALLEST_MESSAGE: Final = (MESSAGE_HEADER_0.size + 8, MESSAGE_HEADER_1.size + 8)
-"""Magic -> size in bytes of a message with null key and value, the smallest one."""
+"""Magic -> size in bytes of the smallest message: its key and value are null."""
 SMALLEST_ENTRY: Final = SMALLEST_MESSAGE[0]
 """The smallest valid value of the field ``size`` (``LegacyRecord.RECORD_OVERHEAD_V0``)."""

@@ -127,8 +127,8 @@ class SparseIndex(ABC, Generic[E]):
         """Return the slot of the entry with the greatest key up to ``target``; None if all keys are greater.
 
         Only the first ``among`` entries are searched (default: all before the zero entries). Like Kafka's
-        AbstractIndex, the search rounds the middle up, so entries out of order give the same result. With ``warm`` it
-        begins in the last 8 KiB (KAFKA-6432, 2.1).
+        AbstractIndex, the search rounds the middle up: so it finds the same entries even in a damaged index. With
+        ``warm`` it begins in the last 8 KiB (KAFKA-6432, 2.1).
         """
         low, high = 0, (self.filled if among is None else among) - 1
         if high < 0:

@@ -80,7 +80,7 @@ def name_inside(name: str) -> str:
 
 
 def is_tar(head: bytes) -> bool:
-    """Return whether ``head`` is the first block of a tar: its checksum is right."""
+    """Return whether ``head`` is the first block of a tar, by its checksum."""
     number = head[_CHECKSUM].partition(b"\0")[0]
     if not number or (number.strip(_OCTAL) and not number.startswith(_LARGE)):  # the file is nearly always a segment
         return False

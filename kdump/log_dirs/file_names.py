@@ -125,7 +125,7 @@ SIBLING_NAME: Final = NamePattern(
 PLAIN_NAME: Final = NamePattern(
     rf"00\d{{18}}\.{_any(*PREALLOCATED, PRODUCER_SNAPSHOT)}|{_any(LEADER_EPOCHS, PARTITION_METADATA)}"
 )
-"""The files beside the segments of nearly every partition. Names with an offset of 10^18 or more are not plain."""
+"""Matches the files that nearly every partition has beside its segments, with offsets below 10^18."""
 LOG_DIR_FILE: Final = NamePattern(
     rf".*-offset-checkpoint|.*\.{KRAFT_SNAPSHOT}|" + _any(META_PROPERTIES, CLEAN_SHUTDOWN)
 )
@@ -213,7 +213,7 @@ def folder_name_in(above: str, name: str) -> Name:
 def is_foreign(name: str) -> bool:
     """Return whether a broker stops if a folder of this name is in a log dir (LogManager.loadLogs).
 
-    These are all names that :func:`parse_folder` cannot parse, except REMOTE_INDEX_CACHE.
+    A name is foreign if :func:`parse_folder` cannot parse it, except REMOTE_INDEX_CACHE.
     """
     return parse_folder(name) is None and name != REMOTE_INDEX_CACHE
 

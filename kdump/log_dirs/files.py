@@ -66,7 +66,7 @@ class Entry(NamedTuple):
 
     @property
     def is_regular(self) -> bool:
-        """Whether it is a regular file. Kafka lists only these files as segments and producer snapshots."""
+        """Whether the entry is a regular file. Kafka lists only regular files as segments and producer snapshots."""
         return not self.is_folder and not self.special
 
 
@@ -129,7 +129,7 @@ def data_end(source: Source, start: int, end: int) -> int:
 
 
 def seek(descriptor: int, position: int, size: int, *, data: bool) -> int:
-    """Return the first byte of data (if not ``data``: of a hole) from ``position`` on; ``size`` if there is none.
+    """Return the first byte from ``position`` on that is in data or, without ``data``, in a hole; else ``size``.
 
     If the file system does not report holes, all bytes are data. The file position of ``descriptor`` changes.
     """

@@ -83,7 +83,7 @@ class Wanted(NamedTuple):
         return self._replace(max_batch_bytes=self.max_batch_bytes // COPIES.get(form, 1))
 
     def missing(self, names: Collection[Name], paths: Sequence[str]) -> Iterator[str]:
-        """Yield a sentence for each --topic that selects none of ``names``; without --topic, for --partition."""
+        """Yield a sentence for each --topic or, without one, for --partition if it selects none of ``names``."""
         numbers = " with a number in --partition" if self.partitions else ""
         for topic in self.topics or ([None] if self.partitions else []):
             one = self._replace(topics=() if topic is None else (topic,))
@@ -149,7 +149,7 @@ class Finder:
         self._has_packed_segments = False
 
     def find(self, paths: Iterable[str], files: Files | None = None) -> Iterator[Partition]:
-        """Yield the partitions in ``paths``, in the order of ``paths``; in a folder in order of topic and partition.
+        """Yield the partitions in ``paths``, in this order; in a folder they are in the order of topic and partition.
 
         If ``files`` is None, a path may be a URI (:mod:`kdump.log_dirs.remote`). Consecutive files of one folder become
         one partition; each renamed copy of a segment becomes a separate one. Partitions that are only in remote storage
@@ -491,7 +491,7 @@ class Finder:
     def partition(
         self, path: str, name: Name, inside: list[Entry], files: Files, folders: tuple[Entry, ...] = ()
     ) -> Partition:
-        """Return the partition of a folder. ``inside``: files and special segments; ``folders``: all other entries."""
+        """Return the partition of a folder. ``inside``: files and devices named like segments; ``folders``: others."""
         beside = {entry.name: entry.path for entry in inside}
         segments, others = [], []
         for entry in inside:

@@ -79,7 +79,7 @@ class Segment(NamedTuple):
         return first_offset_of(self.files, self.path)
 
     def sibling(self, suffix: str) -> bytes | None:
-        """Return the content of the segment's file with this suffix, None without one. Raises UnreadableError."""
+        """Return the content of the segment's file with this suffix; None if it has none. Raises UnreadableError."""
         path = self.siblings.get(suffix)
         if path is None:
             return None
@@ -113,12 +113,12 @@ class Partition(NamedTuple):
 
     @property
     def logs(self) -> list[Segment]:
-        """The segments without ``.log.swap``, ``.log.cleaned`` and ``.log.deleted`` files."""
+        """The segments of the log: ``.log`` files, but no ``.log.swap``, ``.log.cleaned`` or ``.log.deleted``."""
         return [segment for segment in self.segments if segment.path.endswith(f".{file_names.LOG}")]
 
     @property
     def lacks_end(self) -> bool:
-        """Whether the folder has a segment after the last of ``segments`` that the user did not name."""
+        """Whether the folder has a later segment, which the user did not name."""
         return bool(self.segments and self.unnamed) and max(self.unnamed) > (self.segments[-1].base_offset or 0)
 
     @property
@@ -133,7 +133,7 @@ class Partition(NamedTuple):
 
     @property
     def log_dir(self) -> str:
-        """The path of the log dir: relative if the folder's path is, unless this path ends in ``.`` or ``..``."""
+        """The path of the log dir. It is absolute only if the folder's path is absolute, or ends in ``.`` or ``..``."""
         folder, _, name = self.folder.rstrip("/").rpartition("/")
         if not folder or folder[-1] == "/":  # a check uses the log dir of a partition nine times, so this must be fast
             folder, name = posixpath.split(self.folder.rstrip("/"))
@@ -181,7 +181,7 @@ class Partition(NamedTuple):
         return None if found is None else found.topic_id
 
     def leader_epochs(self, wrong: Callable[[str], None]) -> tuple[EpochEntry, ...] | None:
-        """Return the entries of ``leader-epoch-checkpoint`` in file order; else do the same as :meth:`topic_id`."""
+        """Return the entries of ``leader-epoch-checkpoint`` in file order. ``wrong`` and None: see :meth:`topic_id`."""
         from kdump.formats import leader_epoch
 
         return self._sound(file_names.LEADER_EPOCHS, leader_epoch.read, wrong)

@@ -40,7 +40,7 @@ _BLOCK: Final = 1 << 20
 def places(
     paths: Iterable[str], place_of: Callable[[str], tuple[Files, str]] | None = None
 ) -> Iterator[tuple[Files, list[str]]]:
-    """Yield each place and its paths, grouped if consecutive. ``place_of``: :func:`place` or :func:`as_written`."""
+    """Group consecutive ``paths`` by place: yield (place, paths). ``place_of``: :func:`place` or :func:`as_written`."""
     group: list[str] = []
     current: Files = LOCAL
     for path in paths:
@@ -274,9 +274,9 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.5, 8.0
 
 
 class ErrorKind(Enum):
-    TRANSPORT = "no answer, or an answer that another try may change"
+    TRANSPORT = "no answer, or an error that may be temporary"
     RIGHTS = "access denied"
-    FINAL = "no other try changes it"
+    FINAL = "each try gives the same error"
 
 
 _FINAL: Final = (

@@ -273,6 +273,6 @@ def _one_line(call: Any) -> Any:
 
 
 def _short(text: str) -> str:
-    """Return the first part of an error of Rust, such as ``DataTransferError("All DataNodes failed: [...``, as text."""
+    """Return the first part of an error text of Rust, such as ``DataTransferError("All DataNodes failed: [...``."""
     words = re.split(r"\\n|\n|: \[", text, maxsplit=1)[0]
     return words.replace('("', ": ", 1).replace('", "', ": ").rstrip('")')

@@ -136,7 +136,7 @@ def directory(descriptor: int) -> ZipContent:
 
 
 def _overlapping(listed: list[zipfile.ZipInfo]) -> set[zipfile.ZipInfo]:
-    """Return the members that overlap the next one. A zip of some KB can list the same bytes many times."""
+    """Return the members whose bytes overlap the next member. A hostile zip can list the same bytes many times."""
     ordered = sorted(listed, key=attrgetter("header_offset"))
     return {
         one

@@ -46,7 +46,7 @@ class AnswerTable(NamedTuple):
         return cls(title, columns, cells, frozenset(right), **more)
 
     def below(self) -> Iterator[str]:
-        """Yield the lines of shell script below the table: for each command its purpose as a comment, and itself."""
+        """Yield the lines below the table: the commands, each after a comment with its purpose, as a shell script."""
         if self.commands:
             yield ""
         for what, command in self.commands:

@@ -34,7 +34,7 @@ PAYLOAD_OF: Final = {"state.key_encoding": "key", "state.value_encoding": "value
 def rows(
     item: SelectedBatch, columns: Sequence[Column], encoding: Encoding, *, batches: bool, most: int | None = None
 ) -> Iterator[list[str | None]]:
-    """Yield the cells of each record, or of the batch if ``batches``. ``most`` limits the cells of large records."""
+    """Yield the cells of each record or, with ``batches``, of the batch. ``most`` limits cells of large records."""
     if batches:
         yield [cell(column, item, None, encoding) for column in columns]
     if batches or not item.records:

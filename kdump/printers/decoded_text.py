@@ -122,7 +122,7 @@ def cell(source: str, item: SelectedBatch, record: Record | None, encoding: Enco
 
 
 def lines(item: SelectedBatch, record: Record, sides: tuple[str, ...]) -> Iterator[bytes]:
-    """Yield a line for each of ``sides`` with a schema or known layout: the decoded data, or why it has none."""
+    """Yield a line for each of ``sides`` with a schema or known layout: decoded data, or why decoding failed."""
     for side in sides:
         part = values.decoded_side(item, record, side)
         if part is not None:

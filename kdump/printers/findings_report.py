@@ -161,7 +161,7 @@ class Shown(NamedTuple):
     """Print every finding in full."""
 
     def block(self, name: str, findings: Sequence[Finding]) -> FindingsBlock:
-        """Return the block of a partition or file: the worst findings first, at most ALIKE of similar ones."""
+        """Return the block of a partition or file: the worst findings first, at most ALIKE of each similar group."""
         wrong = any(not finding.is_remark or finding.code in LOUD for finding in findings)
         shown = [
             finding

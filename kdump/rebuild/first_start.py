@@ -111,7 +111,7 @@ def of_transactions(transactions: Sequence[RebuiltTransaction]) -> Iterator[str]
     if hanging:
         where = listed([partition for one in hanging for partition in one.partitions])
         yield (
-            f"{many(len(hanging), 'open transaction')} will hang in {where}: no coordinator ends it, and "
+            f"{many(len(hanging), 'open transaction')} will hang in {where}: no coordinator ends them, and "
             "read_committed consumers stop there. After the start `kdump transactions DIR` prints the "
             "kafka-transactions.sh commands that abort them"
         )

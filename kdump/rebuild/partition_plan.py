@@ -37,7 +37,7 @@ class PlannedPiece(NamedTuple):
     """Bytes of a source file that become part of a segment.
 
     If the base offset or leader epoch in the file is wrong (no checksum covers them), ``corrected`` has both right
-    values.
+    values; else None.
     """
 
     path: str

@@ -19,7 +19,7 @@ _RIGHT: Final = ("earliest", "latest", "high watermark", "last stable", "held ba
 
 
 def tables(lines: Iterable[AnswerLine]) -> Iterator[AnswerTable]:
-    """Yield the table of offsets, sorted by log end minus last stable offset (falling), then the table by time."""
+    """Yield the table of offsets, most held back offsets first, then the table of offsets at given times."""
     found = [line for line in lines if isinstance(line, PartitionOffsets)]
     stopped = sum(line.last_stable < line.latest for line in found)
     title = f"{many(len(found), 'partition')}, {stopped or 'none'} with offsets held back from read_committed consumers"
