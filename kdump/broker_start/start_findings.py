@@ -788,12 +788,13 @@ class _StartFindings:
         shown = ", ".join(f"{what}: {offset}" for what, offset in reached.items())
         compacted = self._may_be_compacted(log)
         gone = "the first segment is" if compacted else many_are(first - least, "record")
+        below = many(first - least, "record")
         yield Finding(
             level=Level.LOG if is_certain else Level.REMARK,
             file=log.path or "",
             kind=Code.RECORDS_MISSING,
             text=f"{gone} missing: the log begins at offset {first}, but once began at or below {least} ({shown})"
-            + (f"; compaction may have removed some records below offset {first}" if compacted else "")
+            + (f"; compaction may have removed some of the {below} below offset {first}" if compacted else "")
             + ("" if is_certain else ". This is normal if the topic is in remote storage"),
             offset=least,
             expected=f"{least} or lower",
