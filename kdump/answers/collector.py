@@ -7,6 +7,7 @@ several processes or Spark tasks give the same answer as one process.
 
 from __future__ import annotations
 
+import posixpath
 from dataclasses import fields, is_dataclass
 from enum import IntEnum
 from functools import cache
@@ -64,19 +65,19 @@ class Place(NamedTuple):
     partition: Partition
     log_dir: LogDirState
     report: Reporter = SILENT
-    ends: dict[str, SegmentEnd] | None = None
-    """Path of a segment -> its end, so that all collectors of the place read it once. None: ends are not kept."""
-    parsed: Mapping[str, Any] = {}
-    """The files beside the log that a check has parsed: see :class:`kdump.checks.partition.Tap`."""
+    parsed: dict[str, Any] | None = None
+    """Path of a segment -> its end; and what :attr:`kdump.checks.partition.Tap.parsed` has. None: nothing is kept."""
 
     def end_of(self, segment: Segment) -> SegmentEnd:
         """Return the end of a segment of the partition. Raises UnreadableError."""
-        known = None if self.ends is None else self.ends.get(segment.path)
-        if known is None:
-            known = end_of_segment(segment)
-            if self.ends is not None:
-                self.ends[segment.path] = known
-        return known
+        parsed: dict[str, SegmentEnd] = {} if self.parsed is None else self.parsed
+        if segment.path not in parsed:
+            parsed[segment.path] = end_of_segment(segment)
+        return parsed[segment.path]
+
+    def known(self, path: str) -> Any:
+        """Return the content of a file beside the log if a check of the place has parsed it, else None."""
+        return None if self.parsed is None else self.parsed.get(posixpath.basename(path))
 
     @property
     def key(self) -> tuple[str, int] | None:

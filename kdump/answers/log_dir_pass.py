@@ -135,8 +135,8 @@ class PassTap:
     """
 
     def __init__(self, through: LogDirPass, place: Place) -> None:
-        self.parsed: dict[str, Any] = {}
-        self._through, self._place = through, place._replace(parsed=self.parsed)
+        self.parsed: dict[str, Any] = {} if place.parsed is None else place.parsed
+        self._through, self._place = through, place
         self._segments = place.partition.segments
         self._next = 0
 
@@ -169,9 +169,8 @@ class PassTap:
         except UnreadableError as error:
             self._lose(segment, done, error.reason)
             raise
-        if is_last and is_sound and first and last and self._place.ends is not None:
-            base = segment.base_offset or 0
-            self._place.ends[segment.path] = SegmentEnd(last.last, last.end, base, first=first.first)
+        if is_last and is_sound and first and last:
+            self.parsed[segment.path] = SegmentEnd(last.last, last.end, segment.base_offset or 0, first=first.first)
 
     def close(self) -> None:
         """Pass the unread segments to the collectors as damage. Then call ``end`` of each collector."""

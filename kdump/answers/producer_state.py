@@ -250,7 +250,7 @@ def _snapshots(place: Place) -> Iterator[ProducerSnapshot]:
     for offset in sorted(found, reverse=True):
         path = partition.files.shown(found[offset])
         try:
-            if (known := place.parsed.get(posixpath.basename(found[offset]))) is not None:
+            if (known := place.known(found[offset])) is not None:
                 yield ProducerSnapshot(offset, path, known)
                 continue
             data = read_file(partition.files, found[offset])

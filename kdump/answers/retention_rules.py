@@ -9,7 +9,6 @@ KIP-107 (log start, 0.11), KIP-405 (remote storage, 3.6), KAFKA-12177 (order, 3.
 
 from __future__ import annotations
 
-import posixpath
 from dataclasses import dataclass, replace
 from itertools import compress
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
@@ -115,7 +114,7 @@ def _last_indexed(place: Place, segment: Segment) -> int:
     path = segment.siblings.get("timeindex")
     if path is None:
         return -1
-    known: int | None = place.parsed.get(posixpath.basename(path))
+    known: int | None = place.known(path)
     if known is not None:
         return known
     entry = TimeIndex.layout

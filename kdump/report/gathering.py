@@ -132,7 +132,7 @@ class ReportPass:
         for partition in partitions:
             log = live(partition)
             if self._asked.takes(Name(partition.topic, partition.partition)):
-                self._partition(self._files.place(partition)._replace(ends={}), log)
+                self._partition(self._files.place(partition)._replace(parsed={}), log)
             elif log is not None and log.topic in ALSO:
                 self._coordinators.partition(self._coordinators.place(log))
                 self._progress(log.size)

@@ -30,10 +30,10 @@ def counted(monkeypatch):
     return read
 
 
-@pytest.mark.parametrize(("ends", "times"), [({}, 1), (None, 3)], ids=["kept", "not kept"])
-def test_the_end_of_each_segment_is_read_once_for_all_collectors(partition, monkeypatch, ends, times):
+@pytest.mark.parametrize(("parsed", "times"), [({}, 1), (None, 3)], ids=["kept", "not kept"])
+def test_the_end_of_each_segment_is_read_once_for_all_collectors(partition, monkeypatch, parsed, times):
     read = counted(monkeypatch)
-    place = Place(partition, LogDirStates(SILENT).of(partition), ends=ends)
+    place = Place(partition, LogDirStates(SILENT).of(partition), parsed=parsed)
     segments = partition.segments
     found = [[place._replace().end_of(segment).offset for segment in segments] for _ in range(3)]
     assert found == [[5, 7]] * 3
@@ -42,7 +42,7 @@ def test_the_end_of_each_segment_is_read_once_for_all_collectors(partition, monk
 
 def test_an_end_that_cannot_be_read_is_tried_again(partition, monkeypatch):
     segment = partition.segments[0]
-    place = Place(partition, LogDirStates(SILENT).of(partition), ends={})
+    place = Place(partition, LogDirStates(SILENT).of(partition), parsed={})
 
     def away(segment):
         raise UnreadableError(segment.name, "Input/output error")
