@@ -159,11 +159,11 @@ def _minor(name: str) -> tuple[int, ...]:
     return tuple(int(part) for part in name.partition("-")[0].split("."))
 
 
-def oldest_minor(level: int) -> str | None:
-    """Return the oldest minor release that supports a level of metadata.version; None for an unknown level."""
+def minor_of(level: int) -> tuple[int, ...]:
+    """Return the oldest minor release with a level of metadata.version, such as (4, 2); () for an unknown level."""
     from kdump.answers.metadata.records import LEVEL_NAMES
 
-    return LEVEL_NAMES[level].partition("-")[0] if level in LEVEL_NAMES else None
+    return _minor(LEVEL_NAMES[level]) if level in LEVEL_NAMES else ()
 
 
 def of(name: str) -> StartRelease:

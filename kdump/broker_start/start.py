@@ -211,18 +211,22 @@ class _BrokerRun:
 
         with suppress(DamageError):  # a cause of :func:`metadata_log.bootstrap`
             level = metadata_log.bootstrap_level(self.metadata_dir)
-            self.bootstrap_release = None if level is None else release.oldest_minor(level)
+            self.bootstrap_release = ".".join(map(str, release.minor_of(level or 0))) or None
 
     def _refused_configs(self) -> Iterator[StartCause]:
         """Yield a fatal cause for each topic with a config that the release refuses.
 
         ``LogManager.fetchTopicConfigOverrides`` reads the configs of all topics of the metadata, before the logs. Only
-        an older release accepted such a config. So it is a cause only if the user named the release.
+        an older release accepted such a config, so the broker may be of that release. It is a cause if the user named
+        the release, or if the metadata.version proves that the broker is not older.
         """
-        if self.image is None or not self.decides or not self.options.is_release_known:
+        if self.image is None or not self.decides:
             return
+        proven = release.minor_of(self.image.features.metadata_version)
         for name in sorted(self.image.topics.by_name):
-            for config, _, least in self.options.release.least_values:
+            for config, since, least in self.options.release.least_values:
+                if not self.options.is_release_known and proven < since:
+                    continue
                 value = self.image.configs.topic(name).get(config)
                 number = None if value is None else java_config_integer(value, 32)
                 if number is not None and number < least:

@@ -1374,3 +1374,17 @@ def test_a_release_refuses_a_segment_size_that_older_ones_accept(broker, release
     log.write_bytes(log.read_bytes() + records(config, base=5))
     start = started(broker, release=release)[0]
     assert (start["starts"], codes(start["fatal"])) == (starts, [] if starts else ["config-refused"])
+
+
+@pytest.mark.parametrize(("level", "status"), [(25, 0), (26, 3)])
+def test_the_metadata_version_shows_that_a_broker_refuses_a_segment_size(broker, level, status):
+    """4.0 has level 25 (4.0-IV3) and accepts the value, 4.1 has level 26 (4.1-IV0) and refuses it."""
+    log = broker / "d1" / "__cluster_metadata-0" / f"{0:020}.log"
+    config = metadata_value("ConfigRecord", resourceType=2, resourceName="idem", name="segment.bytes", value="2500")
+    version = metadata_value("FeatureLevelRecord", name="metadata.version", featureLevel=level)
+    log.write_bytes(log.read_bytes() + records(config, version, base=5))
+    done = kdump("check", "d1", "d2", cwd=broker)
+    assert (done.returncode, b"Invalid value 2500 for configuration segment.bytes" in done.stdout) == (
+        status,
+        status == 3,
+    )
