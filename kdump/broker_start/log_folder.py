@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import posixpath
 import stat
+import sys
 from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
@@ -61,6 +62,12 @@ class StopsError(Exception):
     def __init__(self, cause: StartCause, *, is_io: bool = False, is_late: bool = False) -> None:
         super().__init__(cause.text)
         self.cause, self.is_io, self.is_late = cause, is_io, is_late
+
+
+_GET_FLAGS: Final = 0x80086601
+"""``FS_IOC_GETFLAGS`` of ``linux/fs.h`` on processors of 64 bits."""
+_UNCHANGEABLE: Final = 0x10 | 0x20
+"""``FS_IMMUTABLE_FL`` and ``FS_APPEND_FL``."""
 
 
 class LogDirFiles:
@@ -116,6 +123,26 @@ class LogDirFiles:
                     with suppress(OSError):  # as above
                         if not may_write(owner, os.stat(path)):  # noqa: PTH116  as above
                             yield path
+
+    def immutable(self, paths: Iterable[str]) -> str | None:
+        """Return the first path in a local log dir with the attribute immutable or append-only (``chattr``), or None.
+
+        A file system without such attributes refuses the request.
+        """
+        if self.files is not LOCAL or sys.platform != "linux":
+            return None
+        from fcntl import ioctl
+
+        for path in paths:
+            with suppress(OSError):
+                opened = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+                try:
+                    flags = ioctl(opened, _GET_FLAGS, bytes(8))
+                finally:
+                    os.close(opened)
+                if int.from_bytes(flags, sys.byteorder) & _UNCHANGEABLE:
+                    return path
+        return None
 
     def no_writes(self) -> str:
         """Return why the file system of a local log dir cannot be written: full or mounted read-only; else ""."""
@@ -205,6 +232,14 @@ class LogFolder:
         """The path of the newest ``.log`` file; empty if there is none, or if the folder cannot be listed."""
         with suppress(UnreadableError):  # loading the log reports it
             return [each.path for each in self.partition.logs[-1:]]
+        return []
+
+    @property
+    def newest_indexes(self) -> list[str]:
+        """The paths of the indexes of the newest ``.log`` file that a broker opens at its start."""
+        with suppress(UnreadableError):  # as above
+            found = [each.siblings for each in self.partition.logs[-1:]]
+            return [each[suffix] for each in found for suffix in file_names.PREALLOCATED if suffix in each]
         return []
 
     @cached_property

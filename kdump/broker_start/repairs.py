@@ -47,6 +47,7 @@ ADVICE: Final = {
     Code.CLEANER_CHECKPOINT_BROKEN: "Move the file away: compaction then begins at the log start.",
     Code.FOLDER_IS_DANGLING: "The folder is a link, and its target is missing. Mount the disk of the target. Move the "
     "link away only if the disk is lost: the partition then begins empty.",
+    Code.FILE_IMMUTABLE: "Remove the attributes that forbid changes. lsattr -d shows them.",
     Code.FOLDER_IS_FILE: "Move the file away: the broker needs a folder of this name.",
     Code.DIRECTORY_ID_TWICE: "Remove the line directory.id from one of the two files: a broker assigns a new id.",
     Code.DIRECTORY_ID_RESERVED: "Remove the line directory.id from the file: a broker assigns a new id.",
@@ -156,6 +157,8 @@ class Repairs:
         elif cause.code is Code.FOLDER_IS_DANGLING:
             yield labelled(TARGET, f"ls -l {shell_path(file)}")
             yield labelled(DISK_IS_LOST, aside(file))
+        elif cause.code is Code.FILE_IMMUTABLE:
+            yield f"chattr -R -i -a {shell_path(file)}"
         elif cause.code in FOREIGN:
             yield from self._check_without_foreign(cause)
         elif cause.code is Code.METADATA_REPLAY_BROKEN and self._start.fatal[0] is cause:

@@ -316,6 +316,7 @@ class _BrokerRun:
         starts = self._checkpoint(log_dir, file_names.LOG_STARTS)
         marks = self._checkpoint(log_dir, file_names.HIGH_WATERMARKS, late=True)
         opened = [entries[name].path for name in (file_names.LOCK,) if name in entries]
+        indexes: list[str] = []
         for entry in entries.values():
             if not entry.is_folder or entry.name in {file_names.REMOTE_INDEX_CACHE, file_names.CLEAN_SHUTDOWN}:
                 continue
@@ -339,6 +340,15 @@ class _BrokerRun:
                 )
                 self.loaded.append((log_dir, folder, log))
                 opened += [entry.path, *folder.newest_log]
+                indexes += folder.newest_indexes
+        self._access(log_dir, opened, [log_dir.path or ".", *([] if marker is None else [marker.path]), *indexes])
+
+    def _access(self, log_dir: LogDirFiles, opened: list[str], changed: list[str]) -> None:
+        """Find the files that the broker cannot write: ``opened`` for writing, and others that it changes."""
+        if (immutable := log_dir.immutable([*changed, *opened])) is not None:
+            shown = log_dir.files.shown(immutable)
+            text = f"FileSystemException: {shown}: Operation not permitted (its attribute is immutable or append-only)"
+            self.offline.setdefault(log_dir, StartCause(code=Code.FILE_IMMUTABLE, file=shown, text=text))
         if closed := [log_dir.files.shown(path) for path in log_dir.closed(opened)]:
             self.closed[log_dir.name] = tuple(closed)
 

@@ -1376,6 +1376,28 @@ def test_a_release_refuses_a_segment_size_that_older_ones_accept(broker, release
     assert (start["starts"], codes(start["fatal"])) == (starts, [] if starts else ["config-refused"])
 
 
+@pytest.mark.parametrize("flag", ["+i", "+a"])
+@pytest.mark.parametrize(
+    "name",
+    ["d2", "d2/idem-0", f"d2/idem-0/{0:020}.log", f"d2/idem-0/{0:020}.index", "d2/.kafka_cleanshutdown"],
+)
+def test_a_file_that_a_broker_cannot_change_takes_the_log_dir_offline(broker, name, flag):
+    """A broker of 4.3.1 stops with FileSystemException: Operation not permitted, also if it runs as root."""
+    (broker / "d2/.kafka_cleanshutdown").touch()
+    (broker / f"d2/idem-0/{0:020}.index").touch()
+    if subprocess.run(["chattr", flag, name], cwd=broker, check=False, capture_output=True).returncode:
+        pytest.skip("needs root and a file system with these attributes")
+    try:
+        start = started(broker)[0]
+        done = kdump("check", "d1", "d2", cwd=broker)
+        assert (start["starts"], [each[-2:] for each in start["offlineLogDirs"]]) == (True, ["d2"])
+        assert done.returncode == 3
+        assert f"  chattr -R -i -a {name}\n" in done.stdout.decode()
+    finally:
+        subprocess.run(["chattr", "-R", "-i", "-a", "d2"], cwd=broker, check=True)
+    assert kdump("check", "d1", "d2", cwd=broker).returncode == 0
+
+
 @pytest.mark.parametrize(("level", "status"), [(25, 0), (26, 3)])
 def test_the_metadata_version_shows_that_a_broker_refuses_a_segment_size(broker, level, status):
     """4.0 has level 25 (4.0-IV3) and accepts the value, 4.1 has level 26 (4.1-IV0) and refuses it."""
