@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -20,6 +21,8 @@ ENDING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 BY_SIGNAL: Final = 128
 """A shell adds this to a signal's number for the exit status of a program that the signal ended."""
 _PR_SET_PDEATHSIG: Final = 1
+_PAUSE: Final = 0.01
+"""Seconds until a signal is sent again."""
 
 
 class EndedBySignal(SystemExit):
@@ -46,6 +49,22 @@ def heed(numbers: Iterable[int]) -> None:
     """Install this module's handler for the signals ``numbers``."""
     for number in numbers:
         signal.signal(number, _end)
+    sys.unraisablehook = _repeat
+
+
+def _repeat(ignored: sys.UnraisableHookArgs) -> None:
+    """Send a signal again whose exception Python ignores, because a finalizer or a callback was running."""
+    if not isinstance(ignored.exc_value, KeyboardInterrupt | EndedBySignal):
+        sys.__unraisablehook__(ignored)
+        return
+    from threading import Timer, get_ident
+
+    number = signal.SIGINT
+    if isinstance(ignored.exc_value, EndedBySignal):
+        number = signal.Signals(ignored.exc_value.status - BY_SIGNAL)
+    again = Timer(_PAUSE, signal.pthread_kill, (get_ident(), number))
+    again.daemon = True
+    again.start()
 
 
 def is_own_process() -> bool:

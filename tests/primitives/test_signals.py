@@ -65,6 +65,47 @@ def test_a_run_that_must_clean_up_is_not_ended_at_once():
     assert (done.returncode, done.stdout) == (0, b"raised KeyboardInterrupt\ncleaned\n")
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_during_a_finalizer_or_a_callback_ends_the_run(number):
+    """Python only prints an exception that is raised there."""
+    code = """
+import time, weakref
+
+class Finalized:
+    def __del__(self):
+        os.kill(os.getpid(), NUMBER)
+
+def read():
+    try:
+        one = Finalized()
+        del one
+        time.sleep(20)
+    except BaseException as error:
+        print("raised", type(error).__name__)
+
+def read_referenced():
+    try:
+        one = {0}
+        other = weakref.ref(one, lambda _: os.kill(os.getpid(), NUMBER))
+        del one
+        time.sleep(20)
+    except BaseException as error:
+        print("raised", type(error).__name__)
+
+with signals.cleaned_up(lambda: print("cleaned")):
+    read()
+    read_referenced()
+"""
+    done = ended(code.replace("NUMBER", str(int(number))))
+    name = b"KeyboardInterrupt" if number == signal.SIGINT else b"EndedBySignal"
+    assert (done.stdout, done.stderr) == (b"raised %s\nraised %s\ncleaned\n" % (name, name), b"")
+
+
+def test_other_exceptions_of_a_finalizer_are_printed():
+    done = ended("class One:\n    def __del__(self): 1 / 0\none = One()\ndel one")
+    assert b"ZeroDivisionError" in done.stderr
+
+
 def interrupt():
     """Press Ctrl-C, and ignore the exception."""
     with suppress(KeyboardInterrupt):
