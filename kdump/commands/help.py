@@ -74,7 +74,7 @@ def _root(ctx: click.Context) -> Root:
 @click.argument("topic", required=False, shell_complete=_names)
 @click.pass_context
 def command(ctx: click.Context, topic: str | None) -> None:
-    """Explain a command, an incident or a topic. Without a name, list them all.
+    """Explain a command, an incident or a topic; without a name, list them all.
 
     \b
     Examples:

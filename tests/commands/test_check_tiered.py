@@ -44,4 +44,4 @@ def test_an_object_that_is_absent_is_found_with_the_key_and_without(store):
 def test_an_object_of_another_size_is_found_without_the_key(store):
     lost = min(store.glob("*/0/*.log"))
     lost.write_bytes(lost.read_bytes()[:-5])
-    assert "as in its manifest" in check(store)[2]
+    assert "according to its manifest" in check(store)[2]
