@@ -329,7 +329,7 @@ def _write(out: BinaryIO, column: rows.Column, pieces: Iterable[str]) -> None:
 
 
 def _pieces(out: BinaryIO, column: rows.Column, pieces: Callable[[], Iterator[str]] | None) -> None:
-    """Print a cell piece by piece (None: null): an escaped payload as a whole can take four times its size."""
+    """Print a cell piece by piece, because an escaped payload can take four times its size. None prints a null."""
     if pieces is None:
         _line(out, column, None)
         return

@@ -71,7 +71,7 @@ def command(**given: Any) -> int:
 
 
 def _note_absent(run: Answering, found: Sequence[Partition], count: int | None, groups: Sequence[str]) -> None:
-    """Print a note if the paths lack partitions of ``__consumer_offsets``. ``count`` is the topic's number, if known.
+    """Note the partitions of ``__consumer_offsets`` that the paths lack. ``count`` is the number of all, if known.
 
     Set the exit status 1 if an absent partition has a requested group, or if -o reset-csv was given without groups.
     """

@@ -124,7 +124,7 @@ def command(**options: Any) -> int:
     --voters writes another quorum into the snapshot, for a cluster that has lost most controllers but no broker. Give
     as PATHs the metadata log dirs of all remaining controllers and brokers: the snapshot gets a higher end offset than
     each copy, so brokers load it. A voter whose meta.properties is not in PATHs needs its directory id:
-    1@controller1:9093:DIRECTORYID. All controllers register again. kdump prints where to put the file.
+    1@controller1:9093:DIRECTORYID. Controllers register again when they start. kdump prints where to put the file.
 
     Exit status: 0 answered; 1 something cannot be read; 2 wrong usage; 3 damage was found, or replay fails.
     """
@@ -306,7 +306,7 @@ def _written(run: Answering, image: ClusterImage, log: MetadataLog, folder: str)
 
 
 def _write_with_voters(run: Answering, image: ClusterImage, log: MetadataLog, folder: str, voters: str) -> int:
-    """Write the snapshot of an image with other voters. The copies may be damaged: the others fill the gaps."""
+    """Write the snapshot of an image with other voters. A copy may be damaged: other copies may have its records."""
     from kdump.output import files
     from kdump.printers.answer_tables import metadata as tables
     from kdump.rebuild import metadata

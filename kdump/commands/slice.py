@@ -51,7 +51,7 @@ def command(path: str, *, offset: str, out: str, max_batch_bytes: int, quiet: bo
     segments = partitions[0].segments
     if out == "-":
         raise UsageError(
-            "--out - is not possible, because kdump could not take back output after an error: name a file"
+            "--out - is not possible, because kdump could not delete this output after an error: name a file"
         )
     files.outside([path], out, partitions)
     files.writable_file(out)

@@ -222,7 +222,7 @@ class BatchSelection:
     def _read(
         self, batch: RecordBatch, file: SegmentFacts, outcome: Outcome | None, *, looks: bool
     ) -> Iterator[SelectedBatch | DamagedRange]:
-        """Yield the selected records of a batch before the first malformed one, then the damage. ``looks``: read it."""
+        """Yield a batch with its selected records (read if ``looks``) up to the first malformed one, then damage."""
         records: list[Record] | None = None if self._of_batches else []
         count, room = 0, min(batch.limit, HELD)
         first: int | None = batch.base_offset if batch.magic > 1 else None
@@ -262,7 +262,7 @@ class BatchSelection:
         return self._search
 
     def _counts(self, batch: RecordBatch) -> bool:
-        """Return whether the header's number of records is used as the count. If not compressed, it is verified."""
+        """Return whether to use the header's number of records, which is verified if the batch is not compressed."""
         if not isinstance(batch, Batch) or batch.count < 0:
             return False
         return batch.codec != compression.NONE or self._is_sound(batch)

@@ -39,7 +39,7 @@ class ChunkSummary:
     """Counts of a chunk: the part of a segment from ``start`` to ``end`` (bytes) that one task reads.
 
     ``counts_known`` is False if a wrapper cannot be decompressed or the disk fails. Offsets are None without a batch.
-    Malformed records are not counted as damage. Wrong checksums are, if :func:`survey` verifies checksums.
+    Malformed records are not counted as damage. Wrong checksums are counted if :func:`survey` verifies them.
     """
 
     start: int

@@ -196,7 +196,7 @@ def _spans(partition: Partition) -> Iterator[tuple[str, TimeSpan]]:
 
 
 def _head(segment: Segment, after: Segment | None) -> _Head | None:
-    """Return offset and times of the first batch; None for an old magic, a delete horizon, or another file's offset."""
+    """Return offset and times of the first batch; None if it has an old magic, a delete horizon or a wrong offset."""
     try:
         with segment.open() as source:
             data = source.read(0, BATCH_HEADER.size)

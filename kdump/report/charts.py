@@ -393,7 +393,7 @@ def _damaged_ranges(report: LogDirReport, files: Sequence[Line]) -> dict[str, li
 
 
 def _thinned(ranges: Sequence[_Range], most: int) -> Iterator[_Range]:
-    """Divide the file into ``most`` equal parts, and yield one range for all ranges that begin in the same part."""
+    """Yield the ranges. If there are more than ``most``, merge those that begin in the same 1/``most`` of the file."""
     if len(ranges) <= most:
         yield from ranges
         return

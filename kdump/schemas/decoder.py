@@ -91,7 +91,7 @@ class PayloadDecoder:
         return self._with_schema(topic, side, payload, headers)
 
     def has_own_layout(self, topic: str, side: Side, payload: bytes) -> bool:
-        """Return whether a payload needs no schema: it is of a topic of Kafka, or of MirrorMaker 2."""
+        """Return whether a payload needs no schema: it is in one of Kafka's own topics, or MirrorMaker 2 wrote it."""
         if has_own_layouts(topic):
             from kdump.schemas import own_layouts
 
@@ -141,7 +141,7 @@ class PayloadDecoder:
     def candidates(self, frame: SchemaFrame) -> list[SchemaVersion] | None:
         """Return the schema versions that a frame may refer to; empty if its schema is unknown.
 
-        Return None if the bytes are probably no frame: no schema has the fingerprint, or the id 0.
+        Return None if the bytes only look like a frame: its fingerprint is unknown, or its id is 0 and unknown.
         """
         if frame.framing == "single-object":
             return self._by_fingerprint.get(frame.fingerprint) if "avro" in self._formats else None

@@ -103,8 +103,8 @@ def window_of(key: bytes) -> WindowedKey | None:
     """Return the parts of a key in a changelog, or None if it has no plausible window.
 
     The layouts are tried in this order: two times at the end; one time at the end; a time and a sequence number at the
-    end; a time at the start. The second comes before the third: if an application's key ends with a small number, the
-    number and the first half of the time also fit the third.
+    end; a time at the start. The second comes before the third, because its keys also fit the third if the key of the
+    application ends with a small number.
     """
     size = len(key)
     if size > _SESSION.size:

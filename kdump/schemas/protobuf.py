@@ -43,7 +43,7 @@ _NULL: Final = well_known.PACKAGE + "NullValue"
 _MAX_INDEXES: Final = 64
 
 _Put: TypeAlias = "Callable[[dict[str, Any], bytes, int, int, _Walk], int]"
-"""Reads a field into an object: (object, payload, position after the tag, end of the message, walk) -> its end."""
+"""Reads a field into an object: (object, payload, position after the tag, message end, walk) -> end of the field."""
 
 
 @dataclass(slots=True)

@@ -188,7 +188,7 @@ class SchemaStore:
         return (version for version in self._versions.values() if version.state in chosen)
 
     def version(self, subject: str, version: int) -> SchemaVersion | None:
-        """Return a version in any state, or None. -1 is the newest current version, or the newest deleted version."""
+        """Return a version in any state, or None. -1: the newest current version, or the newest if all are deleted."""
         if version == -1:
             found = [each for each in self._versions.values() if each.subject == subject]
             return max(found, key=lambda each: (-STATES.index(each.state), each.version), default=None)
