@@ -99,9 +99,9 @@ def command(**options: Any) -> int:
       kdump metadata /var/kafka -o jsonl | jq 'select(.type == "CONFIG_RECORD")'
       kdump metadata /broker1 --write-snapshot /tmp/new --voters 1@c1:9093
 
-    PATH is a log dir of a controller or broker, the folder __cluster_metadata-0, or a snapshot in it. The image is
-    the newest valid snapshot up to the requested offset or time, with later records and whole metadata transactions.
-    -o jsonl prints the image or the --diff as the records of Kafka's own snapshot.
+    PATH is a log dir of a controller or broker, the folder __cluster_metadata-0, or a snapshot in it. The image is the
+    newest valid snapshot up to the requested offset or time, and the records after it. A metadata transaction is
+    applied as a whole. -o jsonl prints the image or the --diff as the records of Kafka's own snapshot.
 
     The value of a config is hidden unless Kafka knows its name and its type is not PASSWORD. SCRAM salts and keys, and
     URLs with a password, are hidden too. --show-secrets shows all. --write-snapshot always writes all.

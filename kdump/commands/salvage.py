@@ -61,7 +61,7 @@ def command(
     bytes, an account.json for each partition with every lost range, and unread.json if inputs could not be read.
     Several copies of a partition, and remote storage, are merged in offset order. If copies contradict each other, the
     higher leader epoch is kept, and the account lists the conflict.
-    kdump also writes batches below the log start offset, which DeleteRecords removed. account.json counts them as
+    Batches below the log start offset, which DeleteRecords removed, are written too. account.json counts them as
     belowLogStart, and log-start-offset-checkpoint in DIR/logs hides them from consumers. The log keeps its first
     offset, its end offset and its leader epochs.
 
