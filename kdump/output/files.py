@@ -437,7 +437,9 @@ def _must_be_empty(folder: Path) -> None:
             raise UsageError(f"{lost} cannot be written: name a folder in {folder}, such as {folder / 'kdump'}")
         names = [f"{LOST_AND_FOUND}/{name}" for name in _names(lost)]
     if names:
-        raise TakenError(f"{folder} is not empty ({names[0]}): name a folder that is empty or does not exist")
+        raise TakenError(
+            f"{folder} exists already, and holds {names[0]}: name a folder that is empty or does not exist"
+        )
 
 
 def _names(folder: Path) -> list[str]:
