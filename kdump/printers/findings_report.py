@@ -82,6 +82,8 @@ VERDICTS: Final = {
 NO_START: Final = "a broker does not start because of "
 HOLES: Final = "offsets are missing, but all existing batches are valid"
 LOST_SEGMENT: Final = "the .log of a segment is missing, but its other files exist"
+COMMAND: Final = 4
+"""Indent of a command on a terminal: more than that of folded sentences. A command is not folded: people paste it."""
 NO_VERDICT: Final = (
     "There is no verdict on the start of a broker: that needs all its log dirs, with their meta.properties."
 )
@@ -498,7 +500,7 @@ class TerminalReport(PlainReport):
 
     def _print(self, text: str, tone: Tone = "", indent: int = 0, *, word: str = "", is_command: bool = False) -> None:
         text, before = harmless_line(text), f"  {word:{WORD}}" if word else ""
-        first = len(before) or indent
+        first = COMMAND if is_command else len(before) or indent
         lines = [text] if is_command else folded(text, self._width - first, indent=0 if word else 2)
         style = STYLES[tone] if self._has_colours else ""
         for number, line in enumerate(lines):

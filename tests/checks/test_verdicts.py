@@ -5,9 +5,12 @@
 
 import json
 import subprocess
+import sys
 
 import pytest
 
+from kdump.findings.verdict import StartVerdict
+from kdump.printers.findings_report import CheckSummary, Shown, TerminalReport
 from testing.processes import kdump
 from tools.prove import printed_commands
 from tools.prove.printed_commands import environment
@@ -408,6 +411,18 @@ def test_a_batch_above_the_limit_names_the_limit_that_suffices(cases):
     assert text.endswith(
         "\nThere is no verdict on the start of a broker: that needs all its log dirs, with their meta.properties.\n"
     )
+
+
+def test_a_terminal_folds_sentences_but_no_commands(cases, capsys, monkeypatch):
+    """A folded command cannot be pasted. Its indent is larger than that of folded sentences."""
+    monkeypatch.setenv("COLUMNS", "60")
+    text, command = "DO NOT START broker 1: " + "word " * 30, f"mkdir -p {'d1' * 40} && mv {'d1' * 40} d2"
+    summary = CheckSummary()
+    summary.verdicts = [StartVerdict(text.strip(), "no-start", (command,))]
+    TerminalReport(sys.stdout, Shown()).end(summary, 3)
+    lines = capsys.readouterr().out.splitlines()
+    assert f"    {command}" in lines
+    assert all(len(line) <= 60 for line in lines if command not in line)
 
 
 def test_notes_are_printed_by_the_command_that_is_named(cases):
