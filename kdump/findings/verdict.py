@@ -145,8 +145,8 @@ def _later(missing: Sequence[Finding], *, has_commands: bool) -> Iterator[str]:
         return
     yield f"For records that are missing{' after the commands' if has_commands else ''}:"
     yield (
-        "- If a backup or a lost disk has them: copy the folder of the partition into the log dir, and run kdump check "
-        "again."
+        "- If a backup or a lost disk has them: move away what is left of the partition's folder, copy the folder from "
+        "there into the log dir, and run kdump check again."
     )
     if not all(ALONE in finding.advice for finding in missing):
         yield (

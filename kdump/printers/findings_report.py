@@ -64,6 +64,8 @@ WORDS: Final = {Level.REMARK: "note", Level.DERIVED: "WRONG", Level.LOG: "DAMAGE
 def word(finding: Finding) -> str:
     if finding.fatal:
         return "FATAL"
+    if finding.code == Code.CLUSTER_ID:
+        return "WRONG"  # no log is damaged, although the exit status is 3
     return "LOST" if finding.is_grave else WORDS[finding.level]
 
 

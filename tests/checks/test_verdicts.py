@@ -377,7 +377,10 @@ def test_a_start_without_the_missing_records_is_described(cases, tmp_path, case,
             3,
             bool(printed_commands.commands(text)),
         )
-        assert "\n- If a backup or a lost disk has them: copy the folder of the partition into the log dir" in end
+        assert (
+            "\n- If a backup or a lost disk has them: move away what is left of the partition's folder, copy the "
+            in end
+        )
         assert ("\n- If another broker has them: start that broker first. When it is the leader" in end) == others
         assert f"\n- If nothing has them: start the broker ({START}). {lost} are then lost for good" in end
         for command in printed_commands.commands(text):
