@@ -352,7 +352,7 @@ class PlainReport:
         indent: int = 0,
         *,
         word: str = "",
-        is_command: bool = False,  # noqa: ARG002
+        is_command: bool = False,  # noqa: ARG002  terminals use it
     ) -> None:
         before = f"  {word:{WORD}}" if word else " " * indent
         self._out.write(f"{before}{harmless_line(text)}\n")
