@@ -392,7 +392,8 @@ class LogCheck:
             region = self._shown(region)
             level, advice, text, until = Level.LOG, LOG_ADVICE, str(region), region.missing_until
             # a broker skips a batch by its size, even if its checksum is wrong
-            if self._is_below or (region.kind == Code.CRC and until is not None and until <= self._log_start):
+            is_below = until is not None and region.missing_from != until <= self._log_start
+            if self._is_below or (region.kind == Code.CRC and is_below):
                 level, advice, text = Level.REMARK, "", text + self._below
             self._report(
                 region.kind,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import contextmanager
+from itertools import pairwise
 from typing import IO, TYPE_CHECKING, Any, Final, cast
 
 import click
@@ -44,6 +45,12 @@ FINDINGS: Final = [
 """Options of the commands that print findings."""
 
 
+def _without_jobs(words: list[str]) -> list[str]:
+    """Return the words of a command line without --jobs, which has no effect on the output."""
+    kept = [word for before, word in pairwise(["", *words]) if "--jobs" not in {before, word}]
+    return [word for word in kept if not word.startswith("--jobs=")]
+
+
 class FindingsOutput:
     """Prints findings at once, and counts them for the summary and the verdict at the end."""
 
@@ -51,7 +58,7 @@ class FindingsOutput:
         self._run = run
         self._report = report
         self.summary = CheckSummary()
-        self.summary.words = ["kdump", *(printable(shell_word(word)) for word in sys.argv[1:])]
+        self.summary.words = ["kdump", *(printable(shell_word(word)) for word in _without_jobs(sys.argv[1:]))]
         self._found: list[Finding] = []
         """The findings for the verdict: all grave findings, and the first KEPT others."""
         self._started: list[Started] = []

@@ -57,6 +57,13 @@ def test_damage_may_hold_the_end(tmp_path):
     assert found["open transaction"].text.startswith("1 transaction ")
 
 
+def test_a_wrong_checksum_at_the_log_start_is_damage_if_the_next_batch_repeats_its_offset(tmp_path):
+    """No offset is missing, but a consumer meets the first batch."""
+    batch = bytearray(data(0))
+    batch[-1] ^= 1
+    assert "crc" not in remarks(tmp_path, (0, [bytes(batch), data(0), data(1)]))
+
+
 @pytest.mark.parametrize(("later", "expected"), [(HOUR, {}), (HOUR + 1, {"future timestamp": 1})])
 def test_a_timestamp_more_than_an_hour_ahead_is_remarked(tmp_path, later, expected):
     future = forge.batch([forge.record(b"k", b"v")], base_offset=1, base_timestamp=NOW + later, leader_epoch=0)

@@ -63,7 +63,7 @@ def test_tables(logs):
     for option, word in (
         ((), b"avro-all-0-value"),
         (("--subjects",), b"READONLY"),
-        (("--history",), b"no record of a reg"),
+        (("--history",), b"not a registry record"),
     ):
         assert word in run("schemas", logs, *option).stdout
 
