@@ -90,7 +90,7 @@ NO_VERDICT: Final = (
     "There is no verdict on the start of a broker: that needs all its log dirs, with their meta.properties."
 )
 AGAIN: Final = "After the commands run:"
-NOTES: Final = "(to print "
+NOTES: Final = "(add --notes to print "
 ALL: Final = "--verbose prints them all"
 
 
@@ -378,7 +378,7 @@ def conclusion(summary: CheckSummary, status: int, *, is_timed: bool = False) ->
     lines = [f"{_gone_through(summary, is_timed=is_timed)}: {verdict}"]
     if remarks:
         them = "it" if remarks == 1 else "them"
-        lines.append(f"{many(remarks, 'note')} {NOTES}{them}: {_with_notes(summary.words)})")
+        lines.append(f"{many(remarks, 'note')} {NOTES}{them})")
     if summary.holes:
         lines.append(f"Offsets missing: {_named(summary.holes)}")
         lines.append(
@@ -416,11 +416,6 @@ def _no_verdict(summary: CheckSummary, status: int) -> Iterator[str]:
         yield "No log is damaged: the wrong files can be rebuilt."
     if status in {0, DERIVED} and summary.is_of_starts and summary.segments:
         yield NO_VERDICT
-
-
-def _with_notes(words: list[str]) -> str:
-    end = words.index("--") if "--" in words else len(words)
-    return " ".join([*words[:end], "--notes", *words[end:]])
 
 
 def _verdict_lines(start: StartVerdict, again: str) -> Iterator[str]:

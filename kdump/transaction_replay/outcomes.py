@@ -116,8 +116,8 @@ class Outcomes:
         ]
         more = f" and at {len(spans) - 3} other places" if len(spans) > 3 else ""
         return (
-            f"damage or unread segments hide whether transactions at offsets {', '.join(spans[:3])}{more} were "
-            "committed; read_committed leaves out their records at these offsets"
+            f"kdump did not read the bytes that show whether transactions at offsets {', '.join(spans[:3])}{more} "
+            "were committed; read_committed leaves out their records at these offsets"
         )
 
     @property

@@ -499,8 +499,8 @@ def test_an_index_stands_in_for_a_marker_that_cannot_be_read(tmp_path):
     assert [note.partition(": ")[2] for note in notes] == [
         "an entry is wrong: the log has no abort marker of producer 2 at offset 3; kdump does not use this file",
         "1 transaction is open; read_committed ends at the last stable offset, 2",
-        "damage or unread segments hide whether transactions at offsets 0 to 0 were committed; read_committed leaves "
-        "out their records at these offsets",
+        "kdump did not read the bytes that show whether transactions at offsets 0 to 0 were committed; "
+        "read_committed leaves out their records at these offsets",
     ]
 
 

@@ -229,7 +229,7 @@ def test_what_may_have_ended_in_damage_is_not_known(folder):
     assert found == [None, None, "aborted", "open", "aborted", "committed", "committed", "committed"]
     assert (reported.last_stable_offset, notes) == (4, [])
     assert reported.held_back[1].startswith(
-        "damage or unread segments hide whether transactions at offsets 0 to 1, 1 to 1 were committed"
+        "kdump did not read the bytes that show whether transactions at offsets 0 to 1, 1 to 1 were committed"
     )
 
 
