@@ -77,7 +77,7 @@ class WhatIfAnswer:
 class Sample:
     """Sums over the batches of a partition, and over a sample of them. x: stored bytes, y: bytes in the new codec.
 
-    ``batches``, ``size`` and ``squares`` leave out ``fixed``. ``taken`` and the fields after it count only the sample.
+    Fields above ``fixed`` leave out batches that no codec changes. Fields below ``fixed`` count only the sample.
     """
 
     batches: int = 0

@@ -1,4 +1,4 @@
-"""Determines the configs in force for a topic's log, and the source of each.
+"""Determines the configs in force for a topic's log, of those in KEYS, and the source of each.
 
 The first valid value counts: the command line, the config of the topic, the dynamic config of the broker, the dynamic
 default of all brokers, Kafka's default. No log dir has a broker's properties file, so its values must be given on the

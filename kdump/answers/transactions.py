@@ -64,7 +64,7 @@ class AbortLines(NamedTuple):
     release: tuple[int, ...] | None = None
 
     def abort(self, key: tuple[str, int], begun: OpenTransaction, producer: Producer, *, is_old: bool) -> str:
-        """Return the command that aborts a transaction. ``is_old`` decides if no release is set: it is before 3.0."""
+        """Return the command that aborts a transaction. Without a release, ``is_old`` means one before 3.0."""
         where = f"--topic {shell_text(key[0])} --partition {key[1]}"
         if is_old if self.release is None else self.release < BY_START_OFFSET:
             epoch = producer.coordinator_epoch or 0

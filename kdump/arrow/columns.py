@@ -43,7 +43,7 @@ _COLUMNS: Final = {column.name: column for column in (*RECORD, DECODED)}
 _TYPED: Final = frozenset(typed_columns.NAMES)
 _OF_CONTROL: Final = {"controlType", "coordinatorEpoch"}
 _MARKS: Final = {"aboveHighWatermark": ("high_watermark", "greater_equal"), "belowLogStart": ("log_start", "less")}
-"""Column -> an offset in :class:`kdump.rows.selection.SegmentFacts`, and how a record's offset compares with it."""
+"""Column -> the mark, an offset in :class:`kdump.rows.selection.SegmentFacts`, and the comparison with the mark."""
 
 
 def growing(most: int) -> Iterator[int]:
@@ -250,7 +250,7 @@ class Rows:
         return pa.array([None if value is None else json_text.plain(column, value) for value in values], kind)
 
     def _against_mark(self, column: Column, kind: pa.DataType) -> pa.Array:
-        """Return whether each record is above or below an offset (:data:`_MARKS`); null if the offset is unknown."""
+        """Return a column of :data:`_MARKS`: each offset compared with the mark; null if the mark is unknown."""
         import pyarrow as pa
         import pyarrow.compute as pc
 

@@ -236,7 +236,7 @@ class LogFolder:
 
     @property
     def newest_indexes(self) -> list[str]:
-        """The paths of the indexes of the newest ``.log`` file that a broker opens at its start."""
+        """The paths of the preallocated indexes of the newest segment. A broker opens these indexes at its start."""
         with suppress(UnreadableError):  # as above
             found = [each.siblings for each in self.partition.logs[-1:]]
             return [each[suffix] for each in found for suffix in file_names.PREALLOCATED if suffix in each]

@@ -50,7 +50,7 @@ class SegmentFiles(NamedTuple):
 
 
 class PartitionState:
-    """The state of a partition after a segment, for the check of the next segment."""
+    """The transactions and gaps of a partition up to the end of a segment, for the check of the next segment."""
 
     def __init__(self) -> None:
         self.replay = Replay()
@@ -62,7 +62,7 @@ class PartitionState:
         self._marked = (self.replay, False, False)
 
     def mark(self) -> None:
-        """Save the state, so that :meth:`restore` can return to it before a segment is read again."""
+        """Save the state for :meth:`restore`. A segment is read again if its ``.txnindex`` lacks the newest entry."""
         self.replay.mark()
         self._marked = (self.replay, self.compacted, self.complete)
 
@@ -218,7 +218,10 @@ class IndexCheck:
 
     @property
     def closed(self) -> bool:
-        """Whether no broker writes to the segment: a later segment exists, or the indexes are trimmed."""
+        """Whether no broker writes to the segment: a later segment exists, or the indexes are trimmed.
+
+        Only then are entries for the last batches required.
+        """
         return not self.files.active or not self.times.index.zero_tail or not self.offsets.index.zero_tail
 
     def _absent(self, suffix: str) -> Finding:

@@ -79,7 +79,9 @@ def _note_absent(run: Answering, found: Sequence[Partition], count: int | None, 
     here = {partition.partition for partition in found if partition.topic == topic and partition.partition is not None}
     if not here:
         if found:
-            run.session.note(f"these paths have no partition of {topic}, so no group is known: name its log dirs too")
+            run.session.note(
+                f"these paths have no partition of {topic}, so no group is known: name the log dirs of this topic too"
+            )
         return
     whole, absent = topic_partitions(here, count)
     if not absent:
@@ -88,7 +90,7 @@ def _note_absent(run: Answering, found: Sequence[Partition], count: int | None, 
     least = "" if count is not None else "at least "
     run.session.note(
         f"{len(here)} of {least}{whole} partitions of {topic} are in these paths (absent: {named}). Groups of the "
-        "absent partitions are unknown: name their log dirs too"
+        "absent partitions are unknown: name the log dirs of these partitions too"
     )
     for group in groups:
         partition = coordinator_partition(group, whole)
@@ -96,7 +98,7 @@ def _note_absent(run: Answering, found: Sequence[Partition], count: int | None, 
             run.session.fail(
                 UnreadableError(
                     f"{topic}-{partition}",
-                    f"the partition of group {group!r} is not in these paths: name its log dir too",
+                    f"the partition of group {group!r} is not in these paths: name the log dir of this partition too",
                 )
             )
     if run.output == RESET and not groups:

@@ -97,7 +97,7 @@ def walk(
 
 
 class MessagePrinter:
-    """Prints the messages of one segment, and adds the gaps between their offsets to the run."""
+    """Prints the messages of one segment, and adds the gaps between their offsets to ``run.gaps``."""
 
     def __init__(self, run: DumpRun, path: str, decoders: Decoders) -> None:
         self.run = run

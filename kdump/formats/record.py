@@ -83,11 +83,11 @@ class ManyHeaders(Sequence[Header]):
 
 
 class Record(NamedTuple):
-    """One record. None stands for a null key or value, and for a field that the record's magic does not have.
+    """One record. None stands for a null key or value, a ``sequence`` below magic 2, and a ``crc`` above magic 1.
 
-    ``timestamp`` is in ms, ``size`` is the record's size in bytes in the decompressed batch. ``key_size`` and
-    ``value_size`` are as stored: null is -1 in magic 2, and any negative number in magic 0 and 1. ``crc`` and
-    ``crc_valid`` exist in magic 0 and 1 only, where each message has its own checksum.
+    ``timestamp`` is in ms; -1 in magic 0. ``headers`` is empty below magic 2. ``size`` is the record's size in bytes in
+    the decompressed batch. ``key_size`` and ``value_size`` are as stored: null is -1 in magic 2, and any negative
+    number in magic 0 and 1. In magic 0 and 1 each message has its own checksum.
     """
 
     offset: int

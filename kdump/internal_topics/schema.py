@@ -137,7 +137,7 @@ class Struct:
     slots: tuple[Slot, ...]
     flexible: bool
     refused: int | None
-    """The requested version if it is above the known ones, else None. Inner structs have it too: Kafka refuses them."""
+    """The requested version if Kafka refuses it (above the known versions), else None. Same in inner structs."""
     plain: tuple[Slot, ...]
     """The fields without a tag, in the order in which they are stored."""
     tagged: dict[int, Slot]

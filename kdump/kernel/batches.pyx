@@ -16,7 +16,7 @@ from kdump.kernel.crc32c cimport fast_crc32c, has_crc32c
 from kdump.kernel.words cimport big
 
 OTHERS = ("last_offset", "last_sequence", "position", "size")
-"""The numbers of a row after the fields of the batch's header."""
+"""The names of the last numbers of a row. They follow the fields of the batch header."""
 _FIELDS = BATCH_HEADER.fields._fields
 WIDTH = 2 + len(_FIELDS) + len(OTHERS)
 """The length of a row: start and end of the records in the block, the header's fields, and OTHERS."""
@@ -97,7 +97,7 @@ cdef _rows(first, block, Py_ssize_t at, long long place, long long most, long lo
 cdef Py_ssize_t like(
     const unsigned char* data, Py_ssize_t left, long long attributes, long long horizon, long long most
 ) noexcept nogil:
-    """Return the size of the batch at ``data``; 0 if it is not similar (see :func:`rows`), invalid or incomplete."""
+    """Return the size of the batch at ``data``; 0 if it is invalid, incomplete or not similar (see :func:`rows`)."""
     if left < _HEADER_SIZE:
         return 0
     cdef long long size = _OVERHEAD_SIZE + big(data + _LENGTH, 4)
@@ -240,7 +240,7 @@ _split()
 def moved(unsigned int checksum, unsigned long long size, unsigned int polynomial):
     """Return the effect of a checksum after ``size`` more bytes: the checksum times x to the power of 8 * size.
 
-    The result is that of :func:`kdump.primitives.crc.combine` with a second checksum of zero.
+    :mod:`kdump.segments.resync` so gets the checksum of a range from checksums of the bytes up to its start and end.
     """
     cdef unsigned int square = _X8
     with nogil:

@@ -40,7 +40,7 @@ _TEXTS = (
     *("base64_key", "base64_value", "hash_key", "hash_value"),
 )
 SLOTS_OF_TEXTS = {name: NUMBERS + slot for slot, name in enumerate(_TEXTS)}
-"""Name -> slot, for the slots that are not numbers."""
+"""Name of a text of a record -> the slot of the text. The slots of numbers come first."""
 
 
 cdef int _KEY_SIZE = RECORD_NUMBERS.index("key_size")
@@ -711,8 +711,8 @@ cdef class Messages(Lines):
     def lines_like(self, shape, magic, attributes, limit, *, deep):
         """Return the lines of the next messages that have this magic and these attributes (as an unsigned byte).
 
-        Lines end when ``limit`` bytes are filled, or before a message that is not well-formed. ``deep``: report offsets
-        that do not follow each other as gaps. The result is valid until the next call.
+        Lines end when ``limit`` bytes are filled, or before a message that is not well-formed. With ``deep`` the gaps
+        between offsets are added to ``gaps``. The result is valid until the next call.
         """
         cdef Py_ssize_t whole = 0
         cdef Py_ssize_t most = limit

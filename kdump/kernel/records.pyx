@@ -410,8 +410,8 @@ cdef class Records(Cursor):
     def stacked(self):
         """Return the records of :meth:`stack`'s batches: offset, timestamp in ms, key, value and size in bytes of each.
 
-        Reading ends before the first batch that has a malformed record; ``row`` is the row of this batch. After the
-        last batch ``row`` is the number of rows.
+        Reading ends before the first batch that has a malformed record; ``row`` is then the row of this batch. If no
+        record is malformed, ``row`` is the ``stop`` of :meth:`stack`.
         """
         return self.briefs()
 

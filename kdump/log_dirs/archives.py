@@ -371,8 +371,8 @@ def _too_many() -> LimitError:
 class _Headers:
     """The file object that tarfile reads to list the members. It checks PAX headers, and drops unneeded records.
 
-    This avoids three faults of tarfile. It needs quadratic time for the digits in a PAX header (CVE-2024-6232, Python
-    before 3.11.10 and 3.12.6). At an invalid header it stops without an error. It copies all global records for each
+    This avoids three faults. Python before 3.11.10 and 3.12.6 needs quadratic time for the digits in a PAX header
+    (CVE-2024-6232). tarfile stops at an invalid header without an error. tarfile copies all global records for each
     member.
     """
 

@@ -586,7 +586,7 @@ def left_out_text(path: str) -> str:
 
 
 def _reader_of(path: str) -> str:
-    """Return the command that reads a file without records, in parentheses; empty for an unknown file."""
+    """Return a text in parentheses: the command for a file that has no records. Empty for an unknown file."""
     name = posixpath.basename(path)
     if name.rpartition(".")[2] in SIBLINGS:
         return " (kdump --files prints it)"

@@ -40,7 +40,7 @@ _ENCRYPTED: Final = 0x0001 | 0x0040 | 0x2000
 """Flags of a member whose content or header is encrypted."""
 _UT: Final = 0x5455
 _FAT: Final = 0
-"""The code of the system that some Windows programs write; their names have backslashes."""
+"""The ``create_system`` of members that some Windows programs write. The names of these members have backslashes."""
 
 
 class ZipMember(NamedTuple):

@@ -222,7 +222,7 @@ class BatchSelection:
     def _read(
         self, batch: RecordBatch, file: SegmentFacts, outcome: Outcome | None, *, looks: bool
     ) -> Iterator[SelectedBatch | DamagedRange]:
-        """Yield a batch with its selected records (read if ``looks``) up to the first malformed one, then damage."""
+        """Yield a batch with its selected records before a malformed one, then damage. Without ``looks``, read none."""
         records: list[Record] | None = None if self._of_batches else []
         count, room = 0, min(batch.limit, HELD)
         first: int | None = batch.base_offset if batch.magic > 1 else None

@@ -104,7 +104,7 @@ class PartitionReader:
     ) -> Iterator[tuple[SelectedBatch | DamagedRange, M | None]]:
         """Yield the items of :meth:`read`, each with the result of ``make``, or None if ``make`` was not called.
 
-        Only threads that read ahead call ``make``, with an item and its run, if the filter selects all their records.
+        Threads that read ahead call ``make`` with an item and its run, if the filter selects all records of the run.
         """
         return self._read(partition, make)
 
@@ -247,7 +247,7 @@ class PartitionReader:
     def _begin(self, partition: Partition, *, reported: bool = False) -> tuple[BatchSelection, SegmentFacts]:
         """Return the selection of a partition's batches, and the facts about the partition for rows.
 
-        For a ``committed`` filter report the records that consumers do not receive yet, unless they are ``reported``.
+        With a ``committed`` filter, report records that consumers do not receive yet, unless ``reported`` is true.
         """
         knows = self.outcomes or self.filter.committed
         outcomes = (lambda: self.outcomes_of(partition)) if knows else None

@@ -99,7 +99,7 @@ class Threads:
     ) -> Generator[tuple[R, S]]:
         """Yield the result of each chunk, and the state after the chunk.
 
-        An error of ``chunks`` or ``make`` is raised after the results before it. After a TooMuchError ``split`` divides
+        An error of ``chunks`` or ``work`` is raised after the results before it. After a TooMuchError ``split`` divides
         every chunk that has no result yet, and each part has its own result. No thread reads the source after the
         generator is closed.
         """

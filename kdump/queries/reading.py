@@ -158,9 +158,9 @@ class QueryReading:
         reads: Callable[[int], None] = discard,
         add_status: Callable[[int], None] = discard,
     ) -> None:
-        """``lost`` is as in :class:`ReportedOnce`.
+        """``lost`` is as in :class:`ReportedOnce`. ``reads`` receives the number of bytes that a scan will read.
 
-        ``reads`` receives the number of bytes that a scan will read, ``add_status`` the exit status of a view's rows.
+        ``add_status`` receives the exit status of the check, if the query reads a view of its findings.
         """
         self.inputs, self.report = inputs, ReportedOnce(report, lost)
         self._reads, self._add_status = self.report.locked(reads), self.report.locked(add_status)

@@ -1,4 +1,4 @@
-"""The account of a rebuilt cluster, which ``cluster`` fills: ``account.json``, and the lines of ``--plan``."""
+"""The account of a rebuilt cluster, made at the end of planning: ``account.json``, and the lines of ``--plan``."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class RebuildWarning:
 
 @dataclass(frozen=True)
 class RebuildAccount:
-    """The content of ``account.json``."""
+    """The content of ``account.json``. ``dropped`` has the lost objects and values of the metadata."""
 
     metadata: RebuiltMetadata
     nodes: tuple[RebuiltNode, ...]

@@ -64,7 +64,7 @@ class RebuildWish(NamedTuple):
 
 
 class RebuiltCluster(NamedTuple):
-    """The plan of the new cluster: nodes, image, partitions, and the account."""
+    """The plan of the new cluster: nodes, image, partitions, and the content of ``account.json``."""
 
     to: NewCluster
     lost: LostCluster

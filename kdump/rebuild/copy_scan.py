@@ -350,10 +350,10 @@ class ClaimedOffsets(NamedTuple):
 
 
 def _claimed(one: LeftOutRange, expected: int, *, is_compacted: bool) -> ClaimedOffsets:
-    """Read the batch headers in a damaged range, as long as each batch starts where the one before it ends.
+    """Return the offsets of the batches in a damaged range, by their headers. Without batches both offsets are 0.
 
-    The first one must start at ``expected``. A compacted log may have gaps. Return their offsets; 0 and 0 without
-    batches.
+    The first batch must start at ``expected``, and each later batch at the end of the previous batch. Reading ends at
+    the first batch that does not. In a compacted log a batch may start at a higher offset.
     """
     start = stop = 0
     position = one.position

@@ -130,7 +130,7 @@ class Volumes:
         return found
 
     def of(self, topic: str, topic_id: bytes | None, number: int) -> list[VolumeFolder]:
-        """Return the copies of a partition, live folders first. Without a topic id only live folders count."""
+        """Return the copies of a partition, live replicas first. If a topic id is unknown, only live replicas count."""
         found = self.by_name.get((topic, number), ())
         same = [each for each in found if (each.topic_id == topic_id if each.topic_id and topic_id else not each.state)]
         return sorted(same, key=lambda each: (_ORDER.index(each.state), each.topic_id is None))

@@ -57,7 +57,7 @@ PAYLOAD: Final = ("metadata", "raw")
 
 @dataclass(frozen=True)
 class ReportAnswer:
-    """The command line of an answer, and its lines: small objects, which :meth:`lines` converts to JSON objects."""
+    """The command line of an answer, and its lines: JSON objects, or objects that :meth:`lines` converts to JSON."""
 
     command: str
     held: Sequence[Line | AnswerLine | Finding] = ()
@@ -87,7 +87,7 @@ class LogDirReport:
         return [] if answer is None else list(answer.lines(kind))
 
     def held(self, name: str, kind: str) -> list[Any]:
-        """Return the lines of an answer before they become JSON: objects, whose fields have names in snake case."""
+        """Return the lines of an answer as stored: JSON objects, or objects with field names in snake case."""
         return [one for one in self.answers[name].held if _kind(one) == kind]
 
     def command(self, name: str) -> str:

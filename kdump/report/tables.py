@@ -1,6 +1,6 @@
 """The tables of the page. A row is a line of an answer, or a sum for a log dir, a topic or a group.
 
-A cell has a value of the document, and a text for people.
+A cell has a value of the report's document (``value``), and the text that the page shows (``text``).
 """
 
 from __future__ import annotations

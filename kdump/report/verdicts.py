@@ -101,7 +101,7 @@ def _start(report: LogDirReport) -> Iterator[ReportVerdict]:
 
 
 def _covers(salvage: Sequence[str], commands: Sequence[str]) -> bool:
-    """Return whether the commands ``salvage`` together name all folders of the salvage commands in ``commands``."""
+    """Return whether the report's commands, ``salvage``, name all folders that a broker's ``commands`` salvage."""
     words = {word for command in salvage for word in command.split()}
     return all(words.issuperset(command.split()) for command in commands if is_salvage(command))
 
@@ -133,7 +133,7 @@ def _unreadable(report: LogDirReport) -> str:
 
 
 def _damage(report: LogDirReport) -> Iterator[ReportVerdict]:
-    """Yield damaged logs and missing offsets that no verdict on a broker names, and batches that stop consumers."""
+    """Yield damage and missing offsets, each only if no broker has this outcome, and batches that stop consumers."""
     summary = _summary(report)
     damaged, missing = summary.get("damaged", ()), summary.get("offsetsMissing", ())
     if damaged and not _has_outcome(report, "damaged"):

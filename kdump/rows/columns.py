@@ -132,7 +132,7 @@ def decoded_field(name: str) -> Column | None:
 TYPED: Final = (
     Column("keyDecoded", "json", "typed.key", "The key with the types of its subject; null if the key does not fit these types."),
     Column("valueDecoded", "json", "typed.value", "The value with the types of its subject; null if the value does not fit these types."),
-    Column("schemaId", "int", "typed.schema_id", "The schema id in the payload of the subject."),
+    Column("schemaId", "int", "typed.schema_id", "The schema id of the key or value whose subject was given."),
     Column("problem", "string", "typed.problem", "A short stable word for the reason why a payload does not fit the types of its subject."),
     Column("why", "string", "typed.why", "The reason as a sentence."),
 )

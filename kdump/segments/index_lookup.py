@@ -1,7 +1,7 @@
 """Finds the byte range of a segment that holds certain offsets or times, by its indexes.
 
-An index entry is used only if a valid batch with its offset or time starts at its position. Otherwise the problem is
-reported, and the segment is read from its start.
+An index entry is used only if a valid batch with the entry's offset or time starts at the entry's position. Otherwise
+the problem is reported, and the whole segment is read.
 """
 
 from __future__ import annotations

@@ -357,7 +357,7 @@ def test_each_subject_has_a_table(spark, registries, tmp_path):
         ({"options": {"schema": "evolve-value"}}, "subject cannot be combined with --schema"),
         (
             {"options": {"schemasTopic": "others"}},
-            "the given paths have no schema in the topic others: name its log dir",
+            "the given paths have no schema in the topic others: name the log dir of this topic",
         ),
     ],
 )

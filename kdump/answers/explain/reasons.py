@@ -456,7 +456,7 @@ def visible(question: Question) -> Cause | None:
     return Cause("visible", "log", because, True, True, facts)
 
 
-REMOVED_MARKER: Final = "the log cleaner removed the record, a transaction marker"
+REMOVED_MARKER: Final = "the log cleaner removed the record: it was a transaction marker"
 
 
 def cleaned(question: Question) -> Cause | None:
@@ -473,7 +473,7 @@ def cleaned(question: Question) -> Cause | None:
     if aside is not None:
         return _cleaned_record(question, aside, where, facts)
     if batch is not None and batch.is_control:
-        because = f"{REMOVED_MARKER}: no record of its transaction was left"
+        because = f"{REMOVED_MARKER}, and no record of its transaction was left"
         return Cause("control-marker-cleaned", where, because, facts=facts)
     because = (
         "the log cleaner removed the record: it was superseded by a newer record of its key, or it was an expired "
@@ -498,7 +498,7 @@ def _is_cleaned(partition: PartitionEvidence) -> bool:
 def _cleaned_record(question: Question, aside: Sighting, where: Whereabouts, facts: tuple[Fact, ...]) -> Cause:
     """Return why the cleaner removed a record from the log. ``aside``: the same record in a deleted file."""
     if aside.batch.is_control:
-        because = f"{REMOVED_MARKER} ({aside.marker}): no record of its transaction was left"
+        because = f"{REMOVED_MARKER} ({aside.marker}), and no record of its transaction was left"
         return Cause("control-marker-cleaned", where, because, facts=facts)
     if aside.transaction == "aborted":
         because = f"the log cleaner removed the record: producer {aside.batch.producer_id} aborted its transaction"

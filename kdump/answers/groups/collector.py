@@ -73,7 +73,7 @@ class LogEnds(Collector):
     """Collects log end offsets for the lag of groups. It yields no lines.
 
     It keeps the replica with the greatest rank. The log end comes from the index. The last stable offset comes from the
-    log after the newest producer snapshot. If this is more than NEAR bytes, it is read only with ``stable``.
+    log after the newest producer snapshot. If this part has more than NEAR bytes, it is read only with ``stable``.
     """
 
     def __init__(
@@ -308,7 +308,7 @@ class ConsumerGroups(TopicLogs):
         return self.wanted.takes(java_utf8(group))
 
     def partitions(self) -> set[tuple[str | bytes, int]]:
-        """Return the partitions whose log ends the lag needs, by topic or topic id."""
+        """Return the partitions of the selected groups, by topic or topic id. The lag needs their log end offsets."""
         found: set[tuple[str | bytes, int]] = set()
         for group_id, group in self._groups():
             if self.wanted.takes(group_id):
@@ -396,7 +396,7 @@ lag                log end offset - offset, if the partition's log is in the
                    paths; below 0 if the offset is beyond the log end
 lastStableOffset   where a read_committed consumer stops. kdump finds it in
                    the log after the newest producer snapshot. Null if this
-                   log is damaged, or larger than 4 MiB (--stable reads it)
+                   part is damaged, or larger than 4 MiB (--stable reads it)
 lagToStable        lastStableOffset - offset
 offset             for a share group: the start of the share partition.
                    Completed records after it (deliveryCompleteCount) do not

@@ -144,7 +144,7 @@ class TopicLogs(Collector):
 
 
 UNCHANGED: Final = -1
-"""In an update: keep the value of the snapshot. In a snapshot: the value is not initialized, or unknown."""
+"""In an update: keep the value of the earlier records. In a snapshot: the value is not initialized, or unknown."""
 
 
 class SharePartition(NamedTuple):

@@ -1,12 +1,12 @@
 """Computes the type, state and members of a group from its records, and the time at which its offsets expire.
 
-The state is that of a broker which has just loaded the records: they do not show heartbeats, nor rebalances of classic
-groups. Source: ``ClassicGroup``, ``ConsumerGroup``, ``ShareGroup``, ``StreamsGroup`` and their members in
-``org.apache.kafka.coordinator.group.modern``.
+The state is that of a broker which just loaded the records. Records show no heartbeats, and no rebalance of a classic
+group. Source: ``ClassicGroup``, ``ConsumerGroup``, ``ShareGroup``, ``StreamsGroup`` in the packages ``classic``,
+``modern.consumer``, ``modern.share``, ``streams`` of ``org.apache.kafka.coordinator.group``.
 
-An offset expires at the expireTimestamp of its record (value version 1, before 2.1), else after the retention. In a
-classic group the retention begins when the group became empty, in other groups at the commit. An offset does not expire
-if the group subscribes to its topic, or if a commit in an open transaction is pending for its partition. No log dir has
+An offset expires at the expireTimestamp of its record (value version 1, before 2.1), else after the retention. The
+retention begins when a classic group with a protocol type became empty, else at the commit. An offset does not expire
+if the group subscribes to the topic, or if a commit in an open transaction is pending for the partition. No log dir has
 the retention (offsets.retention.minutes of brokers). Source: KIP-211, ``OffsetExpirationConditionImpl``.
 """
 
@@ -270,7 +270,10 @@ DEFAULT_RETENTION_MS: Final = 7 * 24 * 3_600_000
 def expires_at(
     group: KnownGroup, topic: str, commit_timestamp: int, expire_timestamp: int | None, retention_ms: int
 ) -> int | None:
-    """Return the time in ms at which an offset expires; None if the state of the group prevents it."""
+    """Return the time in ms at which an offset expires; None if it does not expire.
+
+    It does not expire in a share group, in a group with an unreadable record, and if a member may read the topic.
+    """
     line = group.line
     if line.type == "Share" or line.problem is not None:
         return None

@@ -59,7 +59,7 @@ class SkippingParser:
         """Return the texts of a record, or :meth:`skipped` if its key or value is larger than its message.
 
         DumpLogSegments catches errors of ``record.key()`` and ``record.value()``, but not those of ``record.hasKey()``.
-        ``Utils.sizeDelimited`` sets the limit of a buffer to the size.
+        ``Utils.sizeDelimited`` sets the stored size as the limit of a buffer. Java refuses a limit above its capacity.
         """
         if self.reads_key and entry.key_size < 0:
             raise no_key(entry.offset)

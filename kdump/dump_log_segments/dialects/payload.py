@@ -230,7 +230,7 @@ OFFSETS_3_0: Final = OFFSETS_2_8._replace(instances_once=True)
 V3_0: Final = V2_8._replace(
     since=(3, 0, 0),
     offsets=OFFSETS_3_0,
-    why="records of KRaft in frames of version 1; names of the ends of a snapshot",
+    why="records of KRaft in frames of version 1; the types SNAPSHOT_HEADER and SNAPSHOT_FOOTER",
     metadata=FrameWords(),
     control_names={2: "LEADER_CHANGE", 3: "SNAPSHOT_HEADER", 4: "SNAPSHOT_FOOTER"},
 )

@@ -1,4 +1,4 @@
-"""Runs one export: plan, write, account, check, publish."""
+"""Runs one export: check settings, list inputs, start Spark, plan, write, compare row counts, publish."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class Listener(NamedTuple):
 
 
 def run(export: Export, listener: Listener) -> Summary:
-    """Run an export and return its summary.
+    """Run an export and return its summary. The commit of a killed export is completed before the plan.
 
     Raises UsageError, UnreadableError, MalformedError (damage in mode FAILFAST), and KdumpError if Spark fails or the
     counts of rows differ. After an error no file is published, or the next run completes the commit. But Spark itself
@@ -282,7 +282,7 @@ def with_schemas(options: words.SourceOptions) -> words.SourceOptions:
     if made.by_subject and not made.store:
         raise UsageError(
             f"--partition-by subject: the given paths have no schema in the topic {options.schemas_topic}: "
-            "name its log dir with --schemas"
+            "name the log dir of this topic with --schemas"
         )
     return made
 

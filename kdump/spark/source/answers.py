@@ -131,7 +131,7 @@ _UNITS: Final[dict[str, Callable[[Partition], object]]] = {
     "topic": lambda partition: partition.topic,
     "everything": lambda _: None,
 }
-"""Unit of a question -> a function of a partition. Partitions with the same result belong to one task."""
+"""``unit`` of a Question -> the key of a partition. All partitions with the same key belong to one task."""
 
 
 def plan(options: SourceOptions, note: Callable[[str], None]) -> list[AnswerTask]:

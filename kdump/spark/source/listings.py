@@ -80,7 +80,7 @@ class Listings:
         return found
 
     def accept(self) -> None:
-        """Forget the segments that were missing in the last comparison. The run has reported them, and continues."""
+        """Forget the listing of each folder with an error in the last comparison. The run has reported these errors."""
         for key in self._lacking_now:
             self._known.pop(key, None)
 
