@@ -50,8 +50,9 @@ class EpochHistory:
     def limit(self, base_offset: int, epoch: int) -> int:
         """Return the offset at which the ``epoch`` of a batch ends. The batch begins at ``base_offset``.
 
-        Return NEVER for the newest epoch, for -1, and for an empty history. Return ``base_offset`` if the history has
-        another epoch at this offset: the batch does not belong to the log.
+        Return NEVER for -1 and for an empty history. Return ``base_offset`` if the batch does not belong to the log:
+        the history has another epoch at this offset, or the batch is before the first entry and has a newer epoch.
+        Otherwise return the start offset of the next epoch, or NEVER for the newest epoch.
         """
         if epoch < 0 or not self.entries:
             return NEVER
@@ -64,7 +65,7 @@ class EpochHistory:
         return self._starts[following] if following < len(self._starts) else NEVER
 
     def completed(self, others: Iterable[EpochHistory]) -> EpochHistory:
-        """Return this history, extended by the older entries of ``others``, such as the epochs of remote segments."""
+        """Return this history with the older entries of ``others`` and their earliest start of its first epoch."""
         if not self.entries:
             return EpochHistory(entry for other in others for entry in other.entries)
         first = self.entries[0]

@@ -58,7 +58,7 @@ class Account:
         self.padding = 0
 
     def place(self, place: BatchPlace | PlacesInARow | Chain) -> None:
-        """Add the next batches of the merged log to the counts."""
+        """Add the next batches of the merged log: set the first and last offset, and add the missing offsets."""
         if self.last_offset is None:
             self.first_offset = place.base_offset
         else:
@@ -275,7 +275,7 @@ def in_one_pass(
     """Yield the batches of the merged log of a single replica, in batch runs, and read the replica only once.
 
     ``account`` gets the same entries as from :func:`merge`. ``progress`` receives the number of bytes read. Raises
-    OutOfOrderError if batches are not in offset order: ``account`` is then wrong.
+    OutOfOrderError if batches are not in offset order (``account`` is then wrong), or two segments share a base offset.
     """
     if any(one.base_offset == other.base_offset for one, other in pairwise(copy.segments)):
         raise OutOfOrderError

@@ -90,10 +90,10 @@ class Salvaged(NamedTuple):
     written: writer.WrittenLog
     account: Account
     refused: tuple[str, ...]
-    """Messages on files beside the logs. A broker would refuse these files, because they are invalid."""
+    """Messages on invalid files beside the logs, which a broker would refuse, and on unreadable leader epochs."""
     unreadable: tuple[UnreadableError, ...]
     log_start: int | None
-    """The log start offset of the replicas, or None if no checkpoint has it."""
+    """The highest log start offset of the replicas, or None if no checkpoint has one."""
 
     def report(self, report: Reporter) -> None:
         """Report the batches that were written, the bytes that were not recovered, and the missing offsets."""
@@ -127,7 +127,7 @@ class Salvaged(NamedTuple):
 
 
 class How(NamedTuple):
-    """The limits of the new segments, and the number of processes (None: kdump chooses it)."""
+    """The limits of the new segments, and the number of processes (None: kdump chooses it; remote storage: 1)."""
 
     limits: writer.SegmentLimits = writer.SegmentLimits()
     jobs: int | None = 1

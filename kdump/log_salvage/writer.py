@@ -54,9 +54,9 @@ VERSION: Final = 2
 """The version of account.json. Version 1 has another key for missing offsets."""
 COPIED: Final = 1 << 20
 SMALL: Final = 1 << 20
-"""The size in bytes up to which no disk space is reserved for a log."""
+"""The size in bytes up to which no disk space is reserved for a segment."""
 STEP: Final = 8 << 20
-"""The number of bytes of a log that are reserved or flushed at a time."""
+"""The number of bytes of a segment that are reserved or flushed at a time."""
 UNREAD: Final = "unread.json"
 """The file in ``lost+found`` that lists the inputs that could not be read, so that the output is incomplete."""
 MISSING: Final = '\n "missingOffsets": []'
@@ -82,7 +82,7 @@ class WrittenLog(NamedTuple):
     begin: int | None = None
     """The base offset of the first segment."""
     end: int = 0
-    """The log end offset."""
+    """The log end offset; 0 if no segment of the copies has an offset in its name."""
 
 
 class BelowLogStart(NamedTuple):
@@ -209,7 +209,7 @@ class _LogWriter:
         span: _Bounds,
         progress: Callable[[int], None] = lambda _: None,
     ) -> None:
-        """``span`` has the base offsets of the copies. ``progress`` receives the number of bytes written."""
+        """``span`` has the lowest and highest base offset of the copies. ``progress`` receives the bytes written."""
         self._span = span
         self._end = 0
         self._progress = progress
@@ -266,7 +266,7 @@ class _LogWriter:
         return run.batch_count
 
     def _segment_for(self, base: int, last: int, size: int) -> BinaryIO:
-        """Return the file for a batch of ``size`` bytes. If the batch does not fit the segment, begin a new one."""
+        """Return the file for a batch. A batch that does not fit begins a segment. The first is at ``_span.begin``."""
         full = self._size + size > self._limits.segment or last - self._builder.base_offset > MAX_RELATIVE_OFFSET
         if self._file is not None and not (full and self._size):
             return self._file

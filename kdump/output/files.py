@@ -1,10 +1,11 @@
 """Writes every file and folder that kdump creates on this machine.
 
 - kdump writes an output as a part: a file or folder with a random name beside the target (:mod:`kdump.output.parts`).
-  It flushes the part to the disk, and renames it in one step that fails if the target exists. The target may be an
-  empty folder.
+  It flushes the part to the disk, and renames it in one step. The step fails if the target exists, unless the user
+  allows kdump to replace a file. If the target is an empty folder, the entries of the part are moved into it.
 - Before the first byte, kdump checks that the output can be written. After an error, Ctrl-C, SIGTERM or SIGHUP it
-  deletes its own files and no others. After SIGKILL or a power failure a part remains; the next run reports it.
+  deletes its own files and no others, except a folder that a later run can resume. After SIGKILL or a power
+  failure a part remains; the next run reports it.
 - Outputs with log bytes, and their parts, never have wider permissions than the source (:mod:`kdump.output.access`).
 - Errors name the path that the user gave.
 
@@ -50,7 +51,7 @@ LOST_AND_FOUND: Final = "lost+found"
 
 
 class NewFiles:
-    """Files to be written into one folder, which may have other files. They appear together, when all are written."""
+    """Files to be written into one folder, which may have other files. None appears before all are written."""
 
     def __init__(self, work: parts.OutputWork, part: Path, folder: Path) -> None:
         self._work, self._part, self._folder = work, part, folder
@@ -124,8 +125,8 @@ def write(
 ) -> list[Path]:
     """Write files into ``folder``, create it if it is missing, and return the paths.
 
-    Readers see complete files or none, also after a crash. Raises before the first write: UsageError if ``folder`` is
-    a file, TakenError if a file exists and ``force`` is false. Raises UnreadableError if writing fails.
+    Readers never see an incomplete file, also after a crash. Raises before the first write: UsageError if ``folder``
+    is a file, TakenError if a file exists and ``force`` is false. Raises UnreadableError if writing fails.
     """
     for name in () if force else contents:
         must_be_free(Path(folder) / name)
@@ -176,8 +177,8 @@ def new_folder(
 ) -> Iterator[Path]:
     """Return a folder to fill. It becomes ``target`` when the block ends, and is deleted if the block fails.
 
-    ``resumes`` receives the path of a dead run's folder, and returns whether this run continues in that folder. If
-    ``resumes`` is given, the folder is kept when the block fails.
+    ``resumes`` receives the path of a dead run's folder, and returns whether this run continues in that folder. If the
+    block fails, the folder is kept if ``resumes`` returns True for it.
 
     If ``target`` is an empty folder (``lost+found`` in it is ignored if empty), it gets the entries of the returned
     folder. The entry ``last`` is moved last: if it is there, all are. Raises the errors of :func:`new_file`.
@@ -200,7 +201,7 @@ def new_folder(
 
 
 def private_file(path: str) -> None:
-    """Create an empty file that only this user may read, and the missing folders above it. Raises OSError."""
+    """Create a file that only this user may read, unless it exists, and the missing folders above. Raises OSError."""
     Path(path).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
 
@@ -325,7 +326,7 @@ def must_be_named(out: str) -> None:
 
 
 def outside(paths: Iterable[str], out: str, partitions: Iterable[Partition] = ()) -> None:
-    """Raise UsageError if the output would replace an input, or is inside an input or a log dir.
+    """Raise UsageError if the output would replace an input, become a file of its log, or be in an input or log dir.
 
     ``paths`` are files, folders and globs. ``partitions`` are the partitions found in them; their folders may be links.
     Paths are compared by device and inode, because links and bind mounts lead to the same folders.
@@ -429,7 +430,7 @@ def folder_must_be_free(path: Path) -> None:
 
 
 def _must_be_empty(folder: Path) -> None:
-    """Raise TakenError if a folder is not empty. Its lost+found may be empty; if unwritable, raise UsageError."""
+    """Raise TakenError if a folder has more than parts and an empty lost+found; UsageError if that is unwritable."""
     names = [name for name in _names(folder) if not parts.NAME.fullmatch(name)]
     lost = folder / LOST_AND_FOUND
     if names == [LOST_AND_FOUND] and lost.is_dir() and not lost.is_symlink():

@@ -116,7 +116,7 @@ class FolderPart(AnyPart):
         self._access = access
 
     def settle(self) -> None:
-        """Set the mode of the folder, and flush everything in it to the disk."""
+        """Flush everything in the folder to the disk, and then set the mode of the folder."""
         for above, _, names in os.walk(self.path):
             for name in names:
                 flush(Path(above, name))
@@ -138,7 +138,7 @@ class OutputWork:
         note: Callable[[str], None],
         resumes: Callable[[Path], bool] | None = None,
     ) -> None:
-        """``resumes`` returns whether this run continues a dead run's part. With it, parts are kept after a failure."""
+        """``resumes`` returns whether a part can be continued. Such a part of this run is kept after a failure."""
         self._place, self._target, self._access, self._note = place, target, access, note
         self._resumes = resumes
         self._parts: list[AnyPart] = []
@@ -167,7 +167,7 @@ class OutputWork:
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(self._place))
 
     def name_left_over(self, folder: Path) -> None:
-        """Report each part in ``folder`` that is not locked by a running kdump."""
+        """Report each part in ``folder`` that no running kdump has locked and that this run does not resume."""
         with _locked(folder):
             for path, is_dead in _left_over(folder):
                 if is_dead and self._resumes is not None and self._resumes(path):
@@ -210,7 +210,7 @@ class OutputWork:
             flush_folder(folder)
 
     def end(self) -> None:
-        """Delete unpublished parts, and the folders that were created for them."""
+        """Delete unpublished parts, and the empty folders that were created. Keep parts that can be resumed."""
         for part in self._parts:
             part.close()
             if self._resumes is not None and not self.is_done and self._resumes(part.path):
@@ -250,7 +250,7 @@ def work_in(
     note: Callable[[str], None],
     resumes: Callable[[Path], bool] | None = None,
 ) -> Iterator[OutputWork]:
-    """Begin work on an output. When the block ends, delete its unpublished parts, unless ``resumes`` is set.
+    """Begin work on an output. When the block ends, delete the unpublished parts that ``resumes`` does not accept.
 
     Parts of other runs in ``place`` are reported. Raises UnreadableError if writing fails.
     """
@@ -281,8 +281,8 @@ def publish(part: Path, target: Path, *, replaces: bool) -> None:
 def put(part: Path, target: Path) -> None:
     """Rename a file or folder within its file system, in one step that replaces nothing.
 
-    Uses RENAME_NOREPLACE, else a hard link. If the file system has neither, create an empty file or folder and then
-    replace it; a kill in between leaves it empty. Raises FileExistsError, and OSError.
+    Uses RENAME_NOREPLACE, else, for a file, a hard link. Without these, create an empty file or folder and then replace
+    it; a kill in between leaves it empty. Raises FileExistsError, and OSError.
     """
     rename = _rename_without_replacing()
     if rename is not None:
@@ -404,7 +404,7 @@ def _random_name() -> str:
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """Let no other run create or search parts in a folder meanwhile: a new part is not locked at first."""
+    """Let no other run create or search parts: a new part is unlocked at first. After 1 s, go on without the lock."""
     with _opened(folder) as descriptor:
         for _ in range(_TRIES):
             if descriptor is None:

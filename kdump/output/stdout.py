@@ -174,7 +174,7 @@ def give_up() -> None:
 
 
 PAGERS: Final = ("KDUMP_PAGER", "PAGER")
-"""Environment variables that name the pager. The first one that is set counts; empty or ``cat`` means no pager."""
+"""Environment variables that name the pager: the first one that is set, else less. Empty or ``cat``: no pager."""
 PAGER_DEFAULTS: Final = {"LESS": "FRX", "LV": "-c"}
 """Options of pagers, unless the user sets others: less ends if the text fits on the screen."""
 
@@ -183,8 +183,8 @@ PAGER_DEFAULTS: Final = {"LESS": "FRX", "LV": "-c"}
 def paged(*, wanted: bool = True) -> Iterator[None]:
     """Show the output of the block on a terminal through the user's pager, as git does.
 
-    Standard error goes to the pager too, so that messages do not overwrite the page. If the user leaves the pager
-    early, the pipe is closed. If there is no terminal or no pager, output is not changed.
+    Standard error goes to the pager too, so that messages do not overwrite the page. Raises BrokenPipeError if the user
+    leaves the pager before the end of the output. If there is no terminal or no pager, output is not changed.
     """
     process = _started_pager() if wanted and is_terminal() else None
     if process is None or process.stdin is None:

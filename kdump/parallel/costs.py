@@ -140,7 +140,7 @@ def is_watched() -> bool:
 
 
 def processes(size: int) -> int:
-    """Return the default number of processes (without --jobs) for ``size`` bytes."""
+    """Return the default number of processes for ``size`` bytes: 1 below PRINTING, else at most one per CHUNK."""
     return 1 if size < PRINTING else min(free_processors(), MOST, size // CHUNK)
 
 
@@ -179,7 +179,8 @@ def processes_within(partitions: Sequence[Partition], much: int, jobs: int | Non
     """Return the number of processes that read one segment together, if partitions are read one after the other.
 
     The result is above 1 only if most bytes are in the largest partition: one process per partition is then slower. If
-    ``jobs`` is None, the result is the fastest number: 1 for less than ``much`` bytes.
+    ``jobs`` is None, the result is the fastest number: 1 for less than ``much`` bytes. If the largest partition is then
+    uncompressed, the result is at most 2 for a single partition, and 1 for several.
     """
     sizes = [partition.size for partition in partitions]
     largest, total = max(sizes, default=0), sum(sizes)

@@ -25,7 +25,7 @@ class PrivateKey:
     """The private key of an RSA key pair, read from PEM text."""
 
     def __init__(self, pem: bytes, name: str) -> None:
-        """Raise UsageError if ``pem`` holds no unencrypted RSA key."""
+        """Raise UsageError if ``pem`` holds no unencrypted RSA key, or without cryptography. ``name``: for messages."""
         try:
             from cryptography.exceptions import UnsupportedAlgorithm
             from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey

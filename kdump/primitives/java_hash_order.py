@@ -191,7 +191,7 @@ def java_put(keys: Iterable[Key], hash_of: Callable[[Key], int], size: int = SMA
 
 
 def java_put_all(groups: Iterable[Sequence[Key]], hash_of: Callable[[Key], int]) -> list[Key]:
-    """Return the order of ``java.util.HashMap`` after ``putAll`` of each group. The first group sets the table size."""
+    """Return the order of ``java.util.HashMap`` after ``putAll`` of groups. The first group sets the initial size."""
     filled = [group for group in groups if group]
     first = 4 * len(filled[0]) // 3 + 1 if filled else 1
     return java_put((key for group in filled for key in group), hash_of, 1 << (first - 1).bit_length())

@@ -272,7 +272,7 @@ class Processes:
         tasks: Sequence[T],
         merge: Callable[[R, R], R] | None = None,  # noqa: ARG002  the caller merges the few results
     ) -> Iterator[R]:
-        """Yield the result of ``work`` for each task, in order.
+        """Yield the result of ``work`` for each task, in order. ``merge`` is not used.
 
         Raises the KdumpError, OSError or MemoryError of ``work``, and KdumpError if a process ends without a result.
         """

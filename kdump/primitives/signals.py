@@ -91,7 +91,7 @@ def _raise(number: int) -> None:
 
 
 class Interrupts:
-    """Raises a KeyboardInterrupt again if a compiled library swallowed it after this object was made."""
+    """Method ``check`` raises KeyboardInterrupt if a compiled library swallowed one after this object was made."""
 
     def __init__(self) -> None:
         self._before = _State.interrupts

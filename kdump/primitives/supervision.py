@@ -69,7 +69,7 @@ def supervise(delete: Callable[[Path], object]) -> None:
 
 
 def owns(path: str | os.PathLike[str]) -> None:
-    """Let the supervisor, if there is one, delete a temporary file or folder after it has killed this process."""
+    """Let the supervisor, if there is one, delete a temporary file or folder if a signal ends this process."""
     _send(f"own {os.fspath(path)}", wakes=False)
 
 
@@ -88,7 +88,7 @@ def end() -> None:
 
 
 def last_words() -> None:
-    """Report to the supervisor, if there is one, that this process now prints why it ends, and then ends."""
+    """Report to the supervisor, if there is one, that this process prints why it ends, for at most _SHORT seconds."""
     _send("last")
 
 
@@ -130,7 +130,7 @@ class _Supervisor:
                 self._pass_on(found.si_signo, is_from_terminal=found.si_code > 0)
 
     def _pass_on(self, number: int, *, is_from_terminal: bool) -> None:
-        """Send a signal to the command, unless the terminal has sent it to both processes."""
+        """Send a signal to the command, unless the terminal sent it to both processes. Set the time of the kill."""
         if not is_from_terminal:
             os.kill(self._process, number)
         self._read()

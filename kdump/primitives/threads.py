@@ -1,4 +1,4 @@
-"""Holds whether this process may start threads. With ``--jobs 1`` or several worker processes it may not."""
+"""Holds whether this process may start threads: not with ``--jobs 1``, nor in workers made with ``threads=False``."""
 
 from __future__ import annotations
 

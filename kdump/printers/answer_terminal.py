@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 WHOLE: Final = 24
 """Cells of up to this number of characters are not shortened. A time has this length."""
 MANY: Final = 3
-"""Tables with fewer rows print shared values in each row, and do not shorten cells."""
+"""Tables with fewer rows print shared values in each row, and do not shorten sentences."""
 GAP: Final = 2
 """Spaces between two cells."""
 CUT: Final = "…"
@@ -141,7 +141,7 @@ def _without_spare(
 
 
 def _fitting(widths: Sequence[int], most: int) -> list[int]:
-    """Return widths that fit into ``most`` if possible. A width is less than WHOLE only if it is the only column."""
+    """Return widths that fit into ``most`` if possible. Only a single column is shortened to less than WHOLE."""
     room = most - GAP * (len(widths) - 1)
     found = list(widths)
     left = len(widths)

@@ -148,7 +148,7 @@ def _title(name: str) -> bytes:
 
 
 class _Printer(LogPrinter):
-    """Prints the batches of one segment, without values if ``values`` is false. ``redactor`` hashes payloads.
+    """Prints the batches of segments, without values if ``values`` is false. ``redactor`` hashes payloads.
 
     ``item`` is the batch or run to print. ``sides``: the sides of records that are also printed decoded, on separate
     lines.
@@ -174,7 +174,7 @@ class _Printer(LogPrinter):
             self.contents = [[shown for shown in content if shown[1] != "value"] for content in self.contents]
 
     def of_run(self, records: RunRecords, made: MadeLines | None, *, deep: bool) -> None:
-        """Print a run. Stop at an invalid batch that was not checked before: set ``records.stop`` to its number."""
+        """Print a run up to an invalid, unchecked batch. Set ``records.stop`` to the first batch not printed."""
         if not records.may_break:
             self.batches(records.run, records.row, records.stop, made, deep=deep)
             return

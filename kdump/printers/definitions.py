@@ -62,7 +62,7 @@ RESOURCES: Final = {
 
 
 def shell_lines(image: ClusterImage, *, show_secrets: bool = False) -> Iterator[str]:
-    """Yield the lines of the shell script, without Kafka's own topics, which the new cluster creates."""
+    """Yield the lines of the shell script. Kafka's own topics are comments, because the new cluster creates them."""
     yield from HEAD.format(offset=image.end_offset).splitlines()
     yield from _topics(image, show_secrets=show_secrets)
     yield from _shell_configs(image, show_secrets=show_secrets)

@@ -49,11 +49,11 @@ LOUD: Final = frozenset(
         Code.LIMIT,
     }
 )
-"""Codes of notes that are printed even without --notes. Healthy partitions do not have such notes."""
+"""Codes of notes that are printed without --notes. Beside them or a problem, all notes but COMMONPLACE are printed."""
 UNREADABLE: Final = 1
 DERIVED: Final = 4
 SHOWN: Final = 10
-"""Maximum number of partitions in a line of the conclusion."""
+"""Maximum number of partitions or files in a line of the conclusion, and of commands after a verdict."""
 ALIKE: Final = 3
 """Maximum number of similar findings in a block: their texts differ only in numbers."""
 MOST: Final = 20
@@ -102,11 +102,11 @@ class CheckSummary:
         self.began = monotonic()
         self.levels: Counter[Level] = Counter()
         self.damaged: list[str] = []
-        """The folders of partitions with a damaged log."""
+        """The folders of partitions with a damaged log, except those in ``poisoned`` and ``holes``."""
         self.without_batches: list[str] = []
         """The folders in ``damaged``, ``poisoned`` and ``holes`` that have no valid batch."""
         self.poisoned: list[str] = []
-        """The folders of partitions whose only damage is batches that brokers accept, but at which consumers stop."""
+        """The folders of partitions with batches at which consumers stop, and no other fault than missing offsets."""
         self.holes: list[str] = []
         """The folders of partitions whose only fault is missing offsets."""
         self.fatal: list[str] = []
@@ -160,7 +160,7 @@ class Shown(NamedTuple):
     quiet: bool = False
     """Omit notes and the summary."""
     remarks: bool = False
-    """Print frequent notes on healthy files too (``--notes``)."""
+    """Print all notes (``--notes``)."""
     verbose: bool = False
     """Print every finding in full."""
 

@@ -55,7 +55,7 @@ class Prompt:
         self.is_over = False
 
     def run(self) -> int:
-        """Read statements until the end of the input; return the exit status."""
+        """Read statements until the end of the input or ``.quit``; return the exit status 0."""
         with_history = _lines(self._words())
         try:
             for text in statements(with_history):

@@ -365,7 +365,7 @@ class QueryReading:
         yield from answer_lines.rows_table(rows, shape).to_batches()
 
     def _findings(self) -> list[dict[str, Any]]:
-        """Return the findings of a check as JSON; the check runs once."""
+        """Return the findings of a check, without notes, as JSON; the check runs once."""
         from kdump import checking
         from kdump.arrow.answer_lines import finding_row
         from kdump.checks.whole_partition import CheckOptions
@@ -413,7 +413,7 @@ class QueryReading:
 
     @cached_property
     def _store(self) -> SchemaStore:
-        """The schema registry in the paths, read once."""
+        """The schema registry at ``inputs.schemas``, else in the paths, read once."""
         from kdump.log_reader.registry_topic import no_record, read_store
 
         inputs = self.inputs

@@ -1,4 +1,4 @@
-"""Checks the text of a query: one SELECT and its parameters. Quotes the column ``offset``, whose name SQL reserves."""
+"""Checks the text of a query (one SELECT or EXPLAIN) and its parameters. Quotes ``offset``, which SQL reserves."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def parse(text: str, params: Mapping[str, object], statements: Callable[[str], S
 
     ``statements`` is ``extract_statements`` of a DuckDB connection, because the module's own function opens a database
     first (20 ms of CPU). Raises UsageError for other statements, and for a missing or unused parameter. Raises
-    duckdb.Error for a syntax error.
+    duckdb.Error for a syntax error that quotes around the column ``offset`` do not remove.
     """
     import duckdb
 

@@ -33,7 +33,7 @@ _quote: Final = json.JSONEncoder(ensure_ascii=False).encode
 
 
 def write(form: str, types: Sequence[str], schema: pa.Schema, batches: Iterable[pa.RecordBatch], out: BinaryIO) -> int:
-    """Write rows in an output format; return their number. ``types`` are DuckDB's names of the columns' types."""
+    """Write rows in an output format other than table; return their number. ``types``: DuckDB's names of the types."""
     if form in files.FORMATS:
         return files.write(form, schema, batches, out)
     return (_csv if form == "csv" else _jsonl)(types, schema, batches, out)
@@ -427,7 +427,7 @@ Row: TypeAlias = "Sequence[str | LargeCell]"
 
 
 class TextTable:
-    """Writes rows as a table. On a terminal of ``width`` columns it fits the width, and has at most SHOWN rows."""
+    """Writes rows as a table. On a terminal it fits into ``width`` columns (None: a file), with at most SHOWN rows."""
 
     def __init__(self, types: Sequence[str], schema: pa.Schema, width: int | None) -> None:
         self._names = [harmless_line(name) for name in schema.names]
@@ -490,7 +490,7 @@ class TextTable:
         return cell if self._width is None else str(cell)  # a terminal is narrower than a piece
 
     def _shrunk(self, widths: list[int]) -> list[int]:
-        """Return widths that fit the terminal. The widest columns shrink, but not below the width of their names."""
+        """Return widths that fit the terminal. The column that most exceeds its name shrinks, at most to its name."""
         least = [wide(name) for name in self._names]
         room = (self._width or 0) - 2 * (len(widths) - 1)
         widths = [max(name, min(width, room)) for name, width in zip(least, widths, strict=True)]

@@ -1,1 +1,1 @@
-"""Tables of answers for people, one module per command. ``tables(lines)`` yields them, with urgent rows first."""
+"""Tables of answers for people, one module per command: ``tables(lines)``, or a function for each kind of lines."""

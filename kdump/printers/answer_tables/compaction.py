@@ -1,4 +1,4 @@
-"""The tables of ``kdump compaction``: partitions (due first), records to remove, limits of the cleaner, large keys."""
+"""The tables of ``kdump compaction``: partitions, counts of records to remove, limits, records to remove, keys."""
 
 from __future__ import annotations
 

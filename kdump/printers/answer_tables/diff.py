@@ -1,4 +1,4 @@
-"""The tables of ``kdump diff``: pairs that differ, and their records."""
+"""The tables of ``kdump diff``: pairs of replicas that differ, and the records that differ."""
 
 from __future__ import annotations
 

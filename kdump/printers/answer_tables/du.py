@@ -1,4 +1,4 @@
-"""The tables of ``kdump du``: totals of log dirs, then folders, topics or segments (largest first), and other files."""
+"""The tables of ``kdump du``: log dirs and folders, or topics, or segments (largest first); then other files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tables of the metadata log: images, topics, events, differences."""
+"""The tables of the metadata log: topics, images, events, differences, nodes, records, written snapshots."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _pairs(values: dict[str, Any]) -> str | None:
 
 
 def image(found: ClusterImage, wanted: Sequence[str], *, show_secrets: bool = False) -> Iterator[AnswerTable]:
-    """Yield a title and the tables of an image, without SCRAM secrets; with topics in ``wanted``, only their table."""
+    """Yield the title and tables of an image without SCRAM secrets; only title and topics with ``wanted`` topics."""
     level = found.features.metadata_version
     time = for_people(found.timestamp) or "-"
     title = f"Image of the records below offset {found.end_offset}: epoch {found.epoch}, {time}"

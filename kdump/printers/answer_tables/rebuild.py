@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 STATES: Final = ("whole", "merged", "partial", "lost")
 LISTED: Final = 50
-"""Maximum number of rows in the table of differences; -o jsonl prints all."""
+"""Maximum number of rows in the table of changes; -o jsonl prints all."""
 
 
 def tables(lines: list[AnswerLine]) -> Iterator[AnswerTable]:
