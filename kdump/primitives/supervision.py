@@ -41,10 +41,10 @@ class _Supervised:
 def supervise(delete: Callable[[Path], object]) -> None:
     """Fork. The fork returns and runs the rest of the command; this process ends with the exit status of the fork.
 
-    The fork is killed if it does not end soon after its time limit, SIGTERM or SIGHUP, or after Ctrl-C between
-    :func:`begin` and :func:`end`. After a kill, or if another signal ended the fork, ``delete`` is called for each of
-    its temporary files and folders (:func:`owns`). Without the system calls of Linux, and in a Python program that
-    calls kdump, the function does nothing.
+    The fork is killed if it does not end soon after its time limit, SIGTERM, SIGHUP or :func:`last_words`, or after
+    Ctrl-C between :func:`begin` and :func:`end`. After a kill, or if another signal ended the fork, ``delete`` is
+    called for each of its temporary files and folders (:func:`owns`). Without the system calls of Linux, and in a
+    Python program that calls kdump, the function does nothing.
     """
     if not (signals.is_own_process() and hasattr(signal, "sigtimedwait")):
         return

@@ -28,7 +28,7 @@ def are_wanted(when: str, *, terminal: bool) -> bool:
 
 
 def painter(ending: str, searched: Sequence[re.Pattern[bytes]]) -> Paint | None:
-    """Return a function that colours a line: all parts in ``jsonl``, matches in ``text``; None for other formats."""
+    """Return a function that colours a line: all parts in ``jsonl``, matches in ``text``; None for no colours."""
     if ending == "jsonl":
         return lambda line: _json(line, searched)
     if ending == "text" and searched:

@@ -52,6 +52,7 @@ LOUD: Final = frozenset(
 """Codes of notes that are printed without --notes. Beside them or a problem, all notes but COMMONPLACE are printed."""
 UNREADABLE: Final = 1
 DERIVED: Final = 4
+"""Exit statuses: a file could not be read; no log is damaged, but files that can be rebuilt are wrong."""
 SHOWN: Final = 10
 """Maximum number of partitions or files in a line of the conclusion, and of commands after a verdict."""
 ALIKE: Final = 3

@@ -27,7 +27,7 @@ class DrawnTable(Protocol):
     """The interface of the table that prints the rows; its column widths are fixed."""
 
     group: tuple[bool, int]
-    """Whether a group of rows is open, and its number of rows."""
+    """Whether a group of rows is open, and the number of its rows and damaged ranges."""
 
     def frame(self) -> tuple[bytes, bytes]:
         """Return the lines before the rows of a group, and the lines after them."""
