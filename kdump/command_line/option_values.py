@@ -124,7 +124,7 @@ def one_of(texts: Iterable[str], known: Iterable[T], name: Callable[[T], str], w
 
 
 def log_dirs(paths: Iterable[str]) -> tuple[str, ...]:
-    """Return the paths. A list such as ``/d1,/d2`` is split at commas, unless the whole text is an existing path."""
+    """Return the paths. ``/d1,/d2`` is split at commas if it does not exist itself, and one part exists or is a URI."""
     found: list[str] = []
     for path in paths:
         parts = [part.strip() for part in path.split(",") if part.strip()]

@@ -602,9 +602,9 @@ class WhoReads(NamedTuple):
     def workers(self, partitions: Sequence[Partition], much: int, run: Session) -> Workers | None:
         """Return the workers that read partitions, or None if this process reads them.
 
-        Without --master, this process reads in three cases: there is one partition, a partition is in a store, or
-        --jobs is not given and the partitions have fewer than ``much`` bytes. Raises UsageError for inputs that only
-        this machine can read, and KdumpError if Spark does not start.
+        Without --master, this process reads if there is one partition, a partition is in a store, or --jobs is 1. If
+        --jobs is not given, :func:`costs.processes_beside` decides: below ``much`` bytes this process reads. With
+        --master, raises UsageError for files in archives or remote storage, and KdumpError if Spark does not start.
         """
         if self.master is None:
             jobs = costs.processes_beside(partitions, much) if self.jobs is None else self.jobs

@@ -115,7 +115,7 @@ class ReportedSoFar:
     def __init__(self) -> None:
         self.statuses: set[int] = set()
         self.failed: set[str] = set()
-        """Unreadable or missing files."""
+        """The printed errors on unreadable files and absent topics: each is printed once."""
         self.denied = False
         """Whether kdump lacked the permission to read a file."""
         self.ranges: dict[str, Counter[str]] = {}
@@ -157,7 +157,7 @@ class Session:
             self.progress = Progress(total, sys.stderr)
 
     def reads(self, size: int) -> None:
-        """Add ``size`` bytes to the total of the progress line."""
+        """Add ``size`` bytes to the total of the progress line, or start the line with this total."""
         if self.progress.total:
             self.progress.total += size
         else:
@@ -180,7 +180,7 @@ class Session:
         return found
 
     def note(self, text: str) -> None:
-        """Print a note; the exit status does not change."""
+        """Print a note, unless --quiet is given. The exit status does not change."""
         if not self.quiet:
             self.before()
             self._message("note", text)
@@ -252,7 +252,7 @@ class Session:
 
     @property
     def status(self) -> int:
-        """The gravest exit status so far: for an unreadable file, damage, a wrong derived file, or an absent topic."""
+        """The gravest exit status: unreadable file or absent topic, damage, wrong derived file, then absent record."""
         return next((status for status in _BY_RANK if status in self.statuses), 0)
 
     def _cannot(self, text: str, hint: str = "") -> None:

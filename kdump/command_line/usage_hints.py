@@ -58,7 +58,7 @@ class HintedUsageError(click.UsageError):
 
 
 def hint_of(error: click.ClickException) -> str:
-    """Return the hint of an error: its own, or else the command line that prints the help."""
+    """Return the hint of an error: its own, or the command line that prints the help; "" unless the usage is wrong."""
     if isinstance(error, HintedUsageError) and error.hint:
         return error.hint
     if not isinstance(error, click.UsageError) or error.ctx is None:
@@ -68,7 +68,7 @@ def hint_of(error: click.ClickException) -> str:
 
 
 def suggesting(error: click.ClickException, words: Sequence[str], commands: Collection[str]) -> click.ClickException:
-    """Return the error with a suggestion; ``words`` is the command line after ``kdump``."""
+    """Return the error, with a suggestion if there is one. ``words`` is the command line after ``kdump``."""
     command = None if getattr(error, "ctx", None) is None else error.ctx.command  # type: ignore[attr-defined]  # a usage error has it
     if isinstance(error, click.MissingParameter):
         text, line = " ".join(error.format_message().split()), ""  # click lists choices on lines of their own
@@ -181,7 +181,7 @@ def _line(words: Sequence[str]) -> str:
 
 
 def as_owner(path: str) -> str:
-    """Return this command line with sudo for a file's owner; "" if the owner is this account or unknown."""
+    """Return this command line with sudo for a file's owner; "" if this account owns it or cannot read its owner."""
     from pathlib import Path
 
     program = Path(sys.argv[0])

@@ -17,11 +17,11 @@ OWN_OPTIONS: Final = frozenset({"compat", "max_batch_bytes", "jobs", "raw_output
 FLAGS: Final = {
     f"--{name.replace('_', '-')}": name for name, default in Options._field_defaults.items() if default is False
 }
-"""The options without a value, and the fields of ``Options`` that they set."""
+"""The options without a value, except decoder switches -> the fields of ``Options`` that they set."""
 
 
 def plain(words: Sequence[str]) -> tuple[str, Options, list[str]] | None:
-    """Return the arguments of :func:`classic` without click, or None if ``words`` has more than --files and flags."""
+    """Return the arguments of :func:`classic` without click; None unless ``words`` are one --files and FLAGS."""
     files: list[str] = []
     flags: dict[str, Any] = {}
     rest = iter(words)

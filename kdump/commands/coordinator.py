@@ -66,7 +66,7 @@ def command(
 
 
 def _count(run: Session, topic: str, paths: tuple[str, ...]) -> int:
-    """Count the partition folders of a topic; 0 if a path is unreadable. Raises UsageError if a folder is missing."""
+    """Count a topic's partition folders; 0 if none is found and a path is unreadable. Raises UsageError for a gap."""
     folders = Finder(Wanted(topics=(topic,)), Reporter(fail=run.fail)).find(paths)
     found = topic_partitions(one.partition for one in folders)
     if found.absent:

@@ -1,4 +1,4 @@
-"""``kdump explain``: why a consumer does not receive the record of an offset."""
+"""``kdump explain``: why a consumer receives the record of an offset, or does not."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def _range(text: str) -> OffsetRange:
 
 
 def _loose(run: Answering, ranges: list[OffsetRange]) -> list[Partition]:
-    """Return the logs whose folders are not named like a partition, renamed to the requested partition.
+    """Return the logs whose paths the user gave, renamed to the requested partition.
 
     Return none if several partitions are requested, or if any folder is named like a partition.
     """

@@ -202,7 +202,7 @@ class Hide:
         return item if self.redactor is None else self.redactor(item)
 
     def parts(self, item: SelectedBatch, offset: int | None) -> Iterator[FieldBytes]:
-        """Return the fields of the record at ``offset`` (None: of the batch) without secrets. Raises DamageError."""
+        """Return the fields of a record (``offset`` None: of a batch), hidden as required. Raises DamageError."""
         from kdump.records import field_map
 
         parts = field_map.parts(item.batch, offset)
@@ -329,7 +329,7 @@ def _write(out: BinaryIO, column: rows.Column, pieces: Iterable[str]) -> None:
 
 
 def _pieces(out: BinaryIO, column: rows.Column, pieces: Callable[[], Iterator[str]] | None) -> None:
-    """Print a cell piece by piece, because an escaped payload can take four times its size. None prints a null."""
+    """Print a cell in pieces: an escaped payload can take four times its size. None prints null, unless optional."""
     if pieces is None:
         _line(out, column, None)
         return

@@ -73,7 +73,8 @@ def command(**given: Any) -> int:
 def _note_absent(run: Answering, found: Sequence[Partition], count: int | None, groups: Sequence[str]) -> None:
     """Note the partitions of ``__consumer_offsets`` that the paths lack. ``count`` is the number of all, if known.
 
-    Set the exit status 1 if an absent partition has a requested group, or if -o reset-csv was given without groups.
+    If any is absent, set the exit status 1 in two cases: a requested group is in it (only if ``count`` is known), or
+    -o reset-csv was given without groups.
     """
     topic = consumer_offsets.TOPIC
     here = {partition.partition for partition in found if partition.topic == topic and partition.partition is not None}

@@ -46,7 +46,7 @@ INCIDENTS: Final = {
     "the schema registry is lost": "kdump schemas /var/kafka",
     "the whole picture, or a file for the ticket": "kdump report /var/kafka --out report.html",
 }
-"""Symptom -> the command that explains it."""
+"""Symptom -> the command to run."""
 
 
 def topics() -> dict[str, str]:
@@ -129,7 +129,7 @@ def _listing(ctx: click.Context) -> str:
 
 
 def _page(text: str) -> None:
-    """Print a page of the docs. A terminal gets lines of its own width; other output gets the lines of the file."""
+    """Print a page without its link targets. A terminal gets lines of its own width, other output those of the file."""
     shown = _without_targets(text)
     if not is_terminal():
         click.echo(re.sub(r"^```.*\n", "", shown, flags=re.MULTILINE))

@@ -48,7 +48,7 @@ ONLY: Final = {
     "sql": {"param", "out_of_order"},
     "sql_schema": set(),
 }
-"""Tool -> its options. Other tools have all options of their commands, except options of output, files and workers."""
+"""Tool -> its own options. Other tools have those of their commands, except for output, files, workers and configs."""
 _COMMON: Final = {"paths", "topics", "partitions", "at"}
 _FORM: Final = {"output", "quiet", "no_pager", "as_json", "verbose", "folder", "import_script", "show_secrets"}
 _HOW: Final = {"jobs", "master", "conf", "packages", "cache", "max_batch_bytes", "remote", "remote_keys", "configs"}

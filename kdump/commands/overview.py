@@ -1,6 +1,7 @@
 """``kdump PATH``: prints a summary of log dirs, the result of checking their headers, and the commands to run next.
 
-Logs of more than CHECKED bytes are not checked, because a check of the headers of 1 GiB takes about a second.
+Logs of more than CHECKED bytes together are not checked: a check of the headers of 1 GiB takes about a second.
+Of a single segment it prints the first batches instead.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
     from kdump.printers.findings_report import CheckSummary
 
 CHECKED: Final = 1 << 30
-"""Maximum size of the logs whose headers are checked, in bytes."""
+"""Maximum size of all logs together whose headers are checked, in bytes."""
 STANDARD: Final = 80
 """Width of a usual terminal, in columns."""
 BATCHES: Final = 5
@@ -58,7 +59,7 @@ WIDE: Final = 46
 FINDINGS: Final = 3
 """Number of findings that are shown."""
 LARGEST: Final = 3
-"""Number of largest topics that are named."""
+"""Number of largest topics, and of deleted folders, that are named."""
 
 
 class _Verdict:
@@ -69,7 +70,7 @@ class _Verdict:
         self.lines: list[str] = []
 
     def block(self, name: str, findings: Sequence[Finding]) -> None:  # noqa: ARG002  each finding names its file
-        """Keep findings for :meth:`end`, which leaves out the findings that the verdict on a broker repeats."""
+        """Keep findings except remarks. :meth:`end` leaves out those that the verdict on a broker repeats."""
         self._found += (finding for finding in findings if not finding.is_remark)
 
     def start(self, start: BrokerStart) -> None:
@@ -207,7 +208,7 @@ def _next(words: str, lines: Sequence[PartitionUsage]) -> Iterator[tuple[str, st
 
 
 def _sides(current: Sequence[PartitionUsage]) -> list[str]:
-    """Return the arguments for ``kdump diff``: the log dirs of each broker. Empty if no partition has two replicas."""
+    """Return the arguments of ``kdump diff``, one per broker or log dir. Empty if no partition has two replicas."""
     names = [(line.topic, line.partition) for line in current]
     of_brokers = len({(*name, line.broker_id) for name, line in zip(names, current, strict=True)}) == len(names)
     sides: dict[str, dict[str, None]] = {}

@@ -261,7 +261,7 @@ def _text_of(file: str) -> str:
 
 
 class _Command:
-    """A query with the options of the command. Later queries of a prompt reuse the schemas of the ``first`` query."""
+    """A query with the options of the command. Every query of a prompt reuses the schemas that ``first`` has read."""
 
     def __init__(
         self,
