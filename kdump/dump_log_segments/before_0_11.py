@@ -108,7 +108,7 @@ class MessagePrinter:
         self.key_size = line(run.dialect.message_key_size)
 
     def entry(self, entry: Message) -> None:
-        """Print a message, or the messages inside a wrapper (a compressed message)."""
+        """Print a message; with --deep-iteration, the messages inside it if it is a wrapper (a compressed message)."""
         options, dialect = self.run.options, self.run.dialect
         deep = options.deep_iteration or (options.print_data_log and dialect.print_is_deep)
         for message in unwrapped(entry, dialect, options.max_batch_bytes) if deep else (entry,):

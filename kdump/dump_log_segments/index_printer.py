@@ -71,7 +71,8 @@ def by_offset(run: DumpRun, log: LocalFile, index: OffsetIndex) -> bytearray:
 def by_time(run: DumpRun, log: LocalFile, index: TimeIndex, offsets: OffsetIndex) -> bytearray:
     """Return a byte for each entry of a ``.timeindex``: 0 if compiled code confirmed the entry, else 1.
 
-    The batches are found through the ``.index`` (``offsets``). If its offsets do not rise, no entry is confirmed.
+    The batches are found through the ``.index`` (``offsets``). No entry is confirmed if the ``.index`` does not rise in
+    offset and position, or ends in zeros.
     """
     most = min(log.size, run.options.max_batch_bytes + LOG_OVERHEAD.size)
     if run.dialect.message or not kernel.COMPILED or offsets.zero_tail or not offsets.rises():
@@ -289,7 +290,7 @@ SANE: Final = "{path} passed sanity check."
 
 
 def dump_offset_index(run: DumpRun, path: str) -> None:
-    """Print an ``.index`` and compare its entries with the log. With --index-sanity-check only check it."""
+    """Compare an ``.index`` with the log, and print it unless --verify-index-only. Or only do the sanity check."""
     base, state = offset_in_name(path), run.state
     with LocalFile(f"{absolute(path).split('.')[0]}.{LOG}" if state.log_up_to_first_dot else sibling(path, LOG)) as log:
         index = OffsetIndex(content(path), base)
@@ -319,7 +320,7 @@ def _offset_entries(run: DumpRun, entries: OffsetEntries, index: OffsetIndex) ->
 
 
 def dump_time_index(run: DumpRun, path: str) -> None:
-    """Print a ``.timeindex`` and compare its entries with the log. With --index-sanity-check only check it."""
+    """Like :func:`dump_offset_index`, for a ``.timeindex``. The ``.index`` beside it must exist."""
     base = offset_in_name(path)
     with LocalFile(sibling(path, LOG)) as log:
         offsets = OffsetIndex(content(sibling(path, INDEX)), base)

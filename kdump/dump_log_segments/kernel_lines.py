@@ -2,7 +2,7 @@
 
 ``KernelLines`` prints batches of magic 2, ``KernelEntries`` messages of magic 0 and 1. Both compile a line into a
 :class:`Shape` for all batches or messages of the same kind: literals, and slots that compiled code fills in. Damaged
-batches, malformed messages, control records, and messages under a decoder switch are left to log_printer.
+batches, malformed messages, control and large records, and messages under a decoder switch are left to log_printer.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 CHUNK: Final = 1 << 20
 """Maximum number of bytes of lines that compiled code makes in one call."""
 WHOLE: Final = 1 << 18
-"""Largest decompressed batch, in bytes, whose lines are made in one call. If it is malformed, no line is printed."""
+"""Largest compressed batch, in decompressed bytes, whose lines are made in one call, or not at all if malformed."""
 SLOTS: Final = slots(OTHERS)
 OF_BATCH: Final = {**SLOTS, "count": SLOTS["records_count"]}
 """Field -> slot. Other fields have one value in all batches with the same attributes, crc_valid and delete horizon."""
@@ -260,7 +260,7 @@ class KernelEntries:
         return int(writer.done) if writer.position() < len(data) else None
 
     def print(self, shape: Shape, first: Message, limit: int, *, deep: bool) -> None:
-        """Print the next messages of the same kind as ``first``."""
+        """Print ``first`` and the next messages of its kind, in at most about ``limit`` bytes."""
         self.printer.lead(self.writer)
         lines = self.writer.lines_like(shape, first.magic, first.attributes & 0xFF, limit, deep=deep)
         self.printer.follow(self.writer, lines)

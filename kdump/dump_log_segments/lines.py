@@ -66,7 +66,7 @@ _BRACE: Final = "\0"
 NUMBERS: Final = {"", "long", "int"}
 """The types that compiled code can write."""
 KINDS: Final = 64
-"""Number of kinds of batches whose compiled lines are cached. With more, a printer clears its cache."""
+"""Number of kinds of batches, and of wrappers, whose compiled lines are cached. More batches clear the cache."""
 
 
 def split(lines: Iterable[Line], slots: Mapping[str, int], value: Callable[[str], object]) -> Iterator[str | int]:

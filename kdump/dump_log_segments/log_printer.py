@@ -175,9 +175,10 @@ class LogPrinter(LineValues):
             raise placed from damage
 
     def overflow(self, source: Source, position: int, *, deep: bool) -> None:
-        """Print the start of the line of a truncated batch whose end is above 2 GiB, and raise DamageError.
+        """If a truncated batch ends above 2 GiB, print the start of its line, and raise DamageError.
 
-        Releases with ``sizes_overflow`` compute the end in 32 bits: it is negative, so the batch seems complete.
+        With ``deep`` nothing is printed. Releases with ``sizes_overflow`` compute the end in 32 bits: it is negative,
+        so the batch seems complete.
         """
         head = source.read(position, BATCH_HEADER.size)
         if len(head) < record_layout.UP_TO_MAGIC:

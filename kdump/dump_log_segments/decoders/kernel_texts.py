@@ -1,6 +1,6 @@
 """Makes compiled writers (:mod:`kdump.kernel.internal_topics`) for decoder switches. They are faster than the parsers.
 
-The parsers in Python print the texts of releases without JSON, and records of versions that a release does not read.
+The parsers in Python print texts without JSON, malformed records, and versions that a release does not read.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ LAST_MINORS: Final = {0: 11, 1: 1, 2: 8, 3: 9, 4: 4}
 
 
 def parse_release(text: str) -> tuple[int, ...]:
-    """Return "3.6.1" as (3, 6, 1). Raises UsageError for any other text."""
+    """Return "3.6.1" as (3, 6, 1). Raises UsageError for a text that is not numbers with points."""
     parts = text.split(".")
     if not all(part.isdecimal() and len(part) < 10 for part in parts):
         raise UsageError(f"{text!r} is not a Kafka release: a release looks like 4.4, 3.9.2 or 0.8.2.1")
@@ -37,7 +37,7 @@ def parse_release(text: str) -> tuple[int, ...]:
 
 
 def known_release(text: str) -> tuple[int, ...]:
-    """Return an existing release as numbers. Raises UsageError for any other text."""
+    """Return a release as numbers. Raises UsageError unless its minor release exists; the patch is not checked."""
     release = parse_release(text)
     last = LAST_MINORS.get(release[0])
     if last is None or (len(release) > 1 and release[1] > last):

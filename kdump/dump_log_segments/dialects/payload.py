@@ -24,7 +24,7 @@ class OffsetsWords(NamedTuple):
     """The output of ``--offsets-decoder`` in releases that do not print JSON."""
 
     needs_value: bool = True
-    """Whether a record with a null value is left out; otherwise <DELETE> is printed as its value."""
+    """Whether neither key nor value of a record with a null value is printed; otherwise its value is <DELETE>."""
     unknown_key: str = ""
     """The key's text for an unknown type; if empty, such a record ends the run."""
     offset_key: str = "offset::{group}:{topic}:{partition}"

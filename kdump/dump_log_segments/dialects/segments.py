@@ -71,9 +71,9 @@ class Dialect(NamedTuple):
     unpacks_at_once: bool = True
     """Whether all inner messages are parsed before the first is printed; otherwise they are parsed one by one."""
     nested_wrappers: Literal["unpacked", "printed", "refused"] = "refused"
-    """How a compressed message inside a wrapper is handled."""
+    """How a compressed message inside a wrapper is handled: "printed" leaves it compressed, "refused" ends the run."""
     inner_types_of_wrapper: bool = False
-    """Whether inner messages have the timestamp type of the wrapper, unless their magic is negative."""
+    """Whether wrappers of magic 0 too give inner messages their timestamp type, unless these have a negative magic."""
     base_below_0_is_none: bool = False
     """Whether inner offsets are absolute if the wrapper's offset is below the offset of the last inner message."""
     inner_magic_must_match: bool = False
@@ -101,7 +101,7 @@ class Dialect(NamedTuple):
     gaps_before_first: bool = False
     """Whether a gap is reported if the first offset is not 0."""
     gaps_by_offset: bool = False
-    """Whether gaps are reported in offset order; otherwise the last gap comes first."""
+    """Whether gaps are in offset order, only the last one after each offset; otherwise all, the last one first."""
     file_order: Callable[[Iterable[str]], list[str]] = scala_2_9_files
     reports_by_name: bool = False
     """Whether reports contain file names; otherwise absolute paths."""

@@ -48,7 +48,7 @@ class StateDialect(NamedTuple):
     warm_section: bool = False
     """Whether an index lookup searches the last 8 KiB first (KAFKA-6432). This matters if entries are not in order."""
     refuses_beyond_log: bool = False
-    """Whether a position after the end of the log ends the run; otherwise no batch is found there."""
+    """Whether a .timeindex lookup past the end of the log ends the run; otherwise it finds no batch."""
 
     checkpoint_title: str = "Snapshot end offset: {offset}, epoch: {epoch}"
     """The title of a snapshot of the metadata log."""
@@ -59,7 +59,7 @@ class StateDialect(NamedTuple):
     """Whether the log is read to its end for each .timeindex entry, so that any damage after it ends the run."""
 
     txn_version_as_stored: bool = False
-    """Whether both bytes of an aborted transaction's version are read; otherwise only the upper byte."""
+    """Whether both bytes of an aborted transaction's version are checked; otherwise the upper one, which is printed."""
 
     snapshot: tuple[str, ...] = ()
     """The two parts of a producer's line; the second describes the producer's last batch."""
