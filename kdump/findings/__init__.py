@@ -143,7 +143,10 @@ _SHOW: Final = "ls -l "
 
 
 def of_a_copy(finding: Finding) -> Finding:
-    """Return a finding on files in an archive or store: only kdump's commands, and the advice to copy the files."""
+    """Return a finding on files in an archive or store, with kdump's own commands only.
+
+    If a command is left out, the advice is to copy the files first.
+    """
     kept = tuple(command for command in finding.commands if label_of(command)[1].startswith(KDUMP))
     if kept == finding.commands:
         return finding

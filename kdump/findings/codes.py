@@ -43,7 +43,7 @@ class FindingCode(str):
 
 
 class Code:
-    """The codes. They are not members of an enum: 170 members take longer to import than the rest of a check."""
+    """The codes. They are not members of an enum: so many members take longer to import than the rest of a check."""
 
     # fmt: off
     # the effects of a start

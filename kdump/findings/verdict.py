@@ -41,7 +41,7 @@ OF_DAMAGE: Final = (
 Outcome: TypeAlias = Literal[
     "no-start", "lost", "open", "damaged", "missing", "unread", "unknown", "rebuilt", "safe", "several"
 ]
-"""The outcome of a verdict, for scripts and the report:
+"""The outcome of a verdict, for scripts and the report. The first that fits counts:
 
 - ``no-start``: the broker does not start;
 - ``lost``: a start loses records, or does not serve records that are missing or in stray folders;
@@ -77,6 +77,7 @@ def verdict(
     """Return the verdict on one broker. If ``starts`` is None (unknown), ``why`` is the reason.
 
     ``copies``: log dir -> the command that copies it. Those of the log dirs that other commands change come first.
+    :mod:`kdump.broker_start.started` adds the outcomes ``unread`` and ``several``.
     """
     grave = [finding for finding in findings if finding.is_grave]
     commands = joined([command for finding in grave for command in finding.commands])

@@ -1,1 +1,1 @@
-"""One module per kind of file that Kafka writes. ``read`` parses the bytes of a file; ``encode`` returns bytes."""
+"""The kinds of files that Kafka writes: ``read`` parses their bytes, ``encode`` makes them. Indexes are classes."""

@@ -1,6 +1,6 @@
 """The offset checkpoints of a log dir, such as ``replication-offset-checkpoint``: an offset for each partition.
 
-Source: Kafka's class OffsetCheckpointFile. Each line of the four files holds a topic, a partition and an offset.
+Source: Kafka's class OffsetCheckpointFile. Each entry of the four files is a topic, a partition and an offset.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SHAPE = "topic, partition and offset"
 
 
 class PartitionOffset(NamedTuple):
-    """One line of the file."""
+    """One entry of the file."""
 
     topic: str
     partition: int

@@ -17,7 +17,7 @@ CURRENT_VERSION = 0
 
 
 class CleanShutdown(NamedTuple):
-    """The version of the file, and the broker's epoch. Both are None for an empty file; the epoch may be missing."""
+    """The file's version and the broker's epoch: None for an empty file. JSON without a version has version 0."""
 
     version: int | None = None
     broker_epoch: int | None = None

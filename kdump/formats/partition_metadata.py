@@ -42,7 +42,7 @@ def id_text(topic_id: bytes) -> str:
 
 
 def read(data: Bytes) -> PartitionMetadata:
-    """Return the content. Lines after the second are ignored, as by a broker.
+    """Return the content. Like a broker, accept any version from 0 on, and ignore lines after the second.
 
     Raises NumberDamageError for a missing line or an id that ``Uuid.fromString`` refuses: a broker stops. Raises
     DamageError for other damage.

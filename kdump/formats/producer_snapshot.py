@@ -57,7 +57,7 @@ class ProducerEntry(NamedTuple):
 
     @property
     def unwrapped_first_sequence(self) -> int:
-        """Like :attr:`first_sequence`, but as releases before 2.2 compute it: negative after an overflow."""
+        """Like :attr:`first_sequence`, but as releases before 2.1.1 compute it: negative after an overflow."""
         return to_int32(self.last_sequence - self.offset_delta)
 
     @property

@@ -91,6 +91,6 @@ UP_TO_MAGIC: Final = ENTRY_START.size
 CRC_COVERS_FROM: Final = BATCH_HEADER.offsets["attributes"]
 """The first byte that the checksum of a magic 2 batch covers."""
 SMALLEST_MESSAGE: Final = (MESSAGE_HEADER_0.size + 8, MESSAGE_HEADER_1.size + 8)
-"""Magic -> size in bytes of the smallest message: its key and value are null."""
+"""Magic -> size in bytes, without the log overhead, of the smallest message: its key and value are null."""
 SMALLEST_ENTRY: Final = SMALLEST_MESSAGE[0]
 """The smallest valid value of the field ``size`` (``LegacyRecord.RECORD_OVERHEAD_V0``)."""

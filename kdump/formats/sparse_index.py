@@ -23,7 +23,7 @@ E = TypeVar("E", bound=tuple[int, int])
 
 MAX_RELATIVE_OFFSET = INT32_MAX
 DEFAULT_INTERVAL = 4096
-"""The default of ``index.interval.bytes``: the bytes of log between two entries."""
+"""The default of ``index.interval.bytes``: the fewest bytes of log between two entries."""
 WARM = 8192
 """Number of bytes at the end of an index that a lookup searches first."""
 AT_ONCE = 4096

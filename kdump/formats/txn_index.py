@@ -20,7 +20,7 @@ CURRENT_VERSION = 0
 
 
 class AbortedTxn(NamedTuple):
-    """An aborted transaction. ``last_offset`` is the marker's; ``last_stable_offset`` is the one after the marker."""
+    """An aborted transaction: ``last_offset`` is its marker's, ``last_stable_offset`` the log's after the marker."""
 
     version: Int16
     producer_id: Int64

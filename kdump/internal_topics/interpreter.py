@@ -165,7 +165,10 @@ def read(schema: Struct, reader: Reader) -> Values:
 
 
 def read_fields(schema: Struct, reader: Reader) -> Values:
-    """Return the fields of a struct. An unknown version is read like the nearest known one. Raises PayloadError."""
+    """Return the fields of a struct. An unknown version is read like the nearest known one.
+
+    Raises PayloadError for invalid bytes, and for an inner struct if the version is above the known ones.
+    """
     blank, runs = _runs(schema)
     values = blank.copy()
     for run in runs:
