@@ -63,7 +63,7 @@ _KEYS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class TopicRetention:
-    """The configs of a topic that determine deletion. ``from_`` has the source of each config.
+    """The configs of a topic on one broker that determine deletion. ``from_`` has the source of each config.
 
     If ``known`` is false, the configs are unknown. The fields then have Kafka's defaults, which kdump does not apply.
     """
@@ -85,8 +85,8 @@ class TopicRetention:
 class SegmentRetention:
     """A segment: whether a retention check at the given time deletes it, and why. Times are in ms.
 
-    ``deletable`` is None if it depends on configs that are unknown. ``blocks`` is the number of due segments that stay
-    because this segment stays, ``blocks_bytes`` is their size.
+    ``deletable`` is None if it depends on configs that are unknown. ``blocked_by`` is None if the segment is not due.
+    ``blocks`` is the number of due segments that stay because this segment stays, ``blocks_bytes`` is their size.
     """
 
     kind: ClassVar[str] = "segment"
@@ -108,7 +108,7 @@ class SegmentRetention:
 
 
 class Retention(Collector):
-    """Gathers the segments of partitions. ``copied``: (topic, partition) -> last offset in remote storage.
+    """Gathers the segments of logs except the metadata log. ``copied``: partition -> last offset in remote storage.
 
     After an unclean stop the batches of the active segment are read up to the first damage, as by a starting broker.
     ``newest``: path of an active segment -> its largest timestamp in ms, if an earlier pass has read the segment.
@@ -184,7 +184,7 @@ class Retention(Collector):
                 )
 
     def bytes_at(self, times: Sequence[int]) -> Iterator[tuple[int, str, int, int]]:
-        """Yield (time, topic, bytes kept, bytes deleted) of each partition with known configs, for each time in ms."""
+        """Yield (time, topic, bytes kept, bytes deleted) of each replica with known configs, for each time in ms."""
         for key, _, broker_id, facts in self._found:
             sizes = [segment.size for segment in facts.segments]
             for at in times if self._configs.knows(key[0]) else ():

@@ -36,6 +36,7 @@ class AgedSegment(NamedTuple):
     """A segment. ``next_offset`` is the base offset of the next segment, or the log end offset.
 
     ``largest`` is its largest timestamp, else its last write time; ``modified`` is its last write time (ms or None).
+    ``largest_from`` is "timeindex" for any largest timestamp, also for one that was read from the batches.
     """
 
     base_offset: int
@@ -151,7 +152,7 @@ RULES: Final = (_0_8, _0_10_1, _0_11, _1_0, _2_1, _3_0, _3_6)
 
 
 def rules_of(release: tuple[int, ...] | None) -> RetentionRules:
-    """Return the rules of a release; None is the newest one."""
+    """Return the rules of a release; None is the newest one. A release before 0.8 has the rules of 0.8."""
     found = [rules for rules in RULES if release is None or rules.since <= release]
     return found[-1] if found else _0_8
 
@@ -194,7 +195,7 @@ class Verdict(NamedTuple):
     """The outcome for a segment. ``reason`` is the reason of its deletion, or None if it stays.
 
     ``due_at`` is the first time in ms at which the segment is too old, or None if age does not matter.
-    ``blocked_by`` is the base offset of an earlier segment that stays: this segment then stays too.
+    ``blocked_by`` is the base offset of the earlier segment that blocks this due segment; None for other segments.
     ``blocks`` is the number of segments that stay because of this segment, ``blocked_size`` their size in bytes.
     """
 

@@ -44,6 +44,7 @@ class SchemaLine:
     last_offset: int
     """The offset of the version's last record in the topic."""
     timestamp_ms: int
+    """The timestamp of the version's last record."""
 
 
 class SchemaQuery(NamedTuple):

@@ -1,7 +1,7 @@
 """The question ``stats``: batches (also per hour), codecs and producers of topics, and the sizes of keys and values.
 
-Only the sizes of keys and values need records; the rest comes from batch headers. Magic 0 and 1 have no batch header,
-so compressed messages are decompressed and counted.
+The sizes of keys and values, tombstones and the ratio need records. The rest comes from batch headers. Magic 0 and 1
+have no batch header, so compressed messages are decompressed and counted.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class LargestRecord:
 
 @dataclass(frozen=True, slots=True)
 class PartitionStatistics:
-    """A partition. Fields about records are None if these are not read. ``ratio``: uncompressed size / stored size."""
+    """One replica. Fields about records are None if these are not read. ``ratio``: uncompressed size / stored size."""
 
     kind: ClassVar[str] = "stats"
     topic: str
@@ -173,7 +173,7 @@ class RecordSums:
     top: int
     uncompressed: int = 0
     keys: Counter[int] = field(default_factory=Counter)
-    """Size of a key in bytes -> number of such keys; -1 means null."""
+    """Size of a key in bytes -> number of such keys, without control records; -1 means null."""
     values: Counter[int] = field(default_factory=Counter)
     largest_keys: list[LargestRecord] = field(default_factory=list)
     largest_values: list[LargestRecord] = field(default_factory=list)

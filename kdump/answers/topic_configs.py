@@ -1,4 +1,4 @@
-"""Determines the configs in force for a topic's log, of those in KEYS, and the source of each.
+"""Determines the configs of retention and compaction (:data:`KEYS`) in force for a topic's log, and their sources.
 
 The first valid value counts: the command line, the config of the topic, the dynamic config of the broker, the dynamic
 default of all brokers, Kafka's default. No log dir has a broker's properties file, so its values must be given on the
@@ -65,7 +65,7 @@ COMPACTED: Final = frozenset({consumer_offsets.TOPIC, transaction_state.TOPIC, s
 
 
 class GivenConfig(NamedTuple):
-    """A config from the command line. ``topic`` may be a glob."""
+    """A config from the command line. ``topic`` may be a glob. The last matching one counts."""
 
     topic: str
     key: str
@@ -80,7 +80,7 @@ class Setting(NamedTuple):
 
 
 class TopicConfig(NamedTuple):
-    """The configs of a topic on a broker, by Kafka's names."""
+    """The configs :data:`KEYS` of a topic on a broker, by Kafka's names."""
 
     settings: Mapping[str, Setting]
 

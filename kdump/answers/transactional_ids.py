@@ -49,7 +49,7 @@ class TransactionalId:
     last_update_ms: int
     partitions: tuple[str, ...]
     previous_producer_id: int | None
-    """The producer id that had no epochs left, while the coordinator ends its last transaction (KIP-890)."""
+    """The producer id that the transactional id had before this state (KIP-890)."""
     next_producer_id: int | None
 
     @property
@@ -200,7 +200,7 @@ class KnownIds:
 
 
 def _apply(log: _CoordinatorLog, key: bytes | None, value: bytes | None) -> None:
-    """Apply a record. Raises DamageError if it cannot be decoded."""
+    """Apply a record: set the state of its id, or remove the id if the value is null. Raises DamageError."""
     record = decode(TOPIC, key, value)
     made = None if record is None else record.key
     if record is None or made is None or made.values is None:

@@ -87,8 +87,9 @@ class AbortLines(NamedTuple):
 class PartitionTransaction:
     """A transaction in one partition. Times are in ms. None means that there is no value, or that it is unknown.
 
-    ``age_ms`` is the time since ``start_time_ms`` if ``clock`` is ``coordinator``. If it is ``records``, no coordinator
-    has the transaction, and ``age_ms`` is the time since ``last_timestamp_ms``.
+    ``age_ms`` is the time since ``start_time_ms`` if ``clock`` is ``coordinator``. The clock is ``records`` if no
+    coordinator state lists the partition, or the transaction has ended: ``age_ms`` is from ``last_timestamp_ms`` on.
+    ``last_offset`` is that of the producer's last data batch, ``end_offset`` that of the marker (None if open).
     """
 
     kind: ClassVar[str] = "transaction"
@@ -276,7 +277,11 @@ class _Judge(NamedTuple):
     max_timeout: int
 
     def judge(self, key: tuple[str, int], replica: _Replica, found: _Open) -> PartitionTransaction:
-        """Return the line of an open transaction. Its state is "hanging" if no coordinator will end it."""
+        """Return the line of an open transaction.
+
+        Its state is "hanging" if no coordinator state lists it, although all states and markers could be read, and
+        its last timestamp is more than ``max_timeout`` ago.
+        """
         (topic, number), (begun, producer, is_doubted) = key, found
         name, producer_id = f"{topic}-{number}", begun.producer_id
         age = self.at - producer.timestamp
@@ -353,12 +358,12 @@ class _Judge(NamedTuple):
 
 
 def _start_of(named: TransactionalId) -> int:
-    """Return the time at which a transaction began, in ms by the coordinator's clock."""
+    """Return the time at which a transaction began, or else of its last update, in ms by the coordinator's clock."""
     return named.start_time_ms or named.last_update_ms
 
 
 def _differences(key: tuple[str, int], best: _Replica, other: _Replica) -> Iterator[ReplicaDifference]:
-    """Yield transactions that are open in one replica only, unless ``other`` ends too early to show them."""
+    """Yield transactions that are open in one replica only, unless ``other`` may end before their start or marker."""
     ours = {(one, found.transaction.first_offset) for one, found in best.open.items()}
     theirs = {(one, found.transaction.first_offset) for one, found in other.open.items()}
     texts = [

@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from kdump.rows.selection import SegmentFacts
 
 ROWS: Final = 1 << 14
-"""Maximum number of rows of an Arrow record batch, unless one batch of the log holds more."""
+"""An Arrow record batch is full with this many rows. The batch of the log that fills it may add more."""
 BYTES: Final = 2 << 20
-"""A record batch is full with this many bytes of keys, values and headers. DuckDB holds several record batches."""
+"""A record batch is full with records of this size in bytes. DuckDB holds several record batches."""
 EARLIEST_MS: Final = -62_135_596_800_000
 LATEST_MS: Final = 253_402_300_799_999
 """EARLIEST_MS and LATEST_MS are the first and last millisecond of the years 1 to 9999, the range of Spark."""
@@ -121,12 +121,12 @@ class Rows:
 
     @property
     def size(self) -> int:
-        """The size in bytes of keys, values and headers of the rows that are not yet a record batch."""
+        """The bytes of the collected records (after :meth:`add`) or of their decompressed batches (:meth:`read`)."""
         return self._recorded.size
 
     @property
     def is_full(self) -> bool:
-        """Whether the rows fill a record batch, so that the caller should call :meth:`take`."""
+        """Whether a record batch is full or done, so that the caller should call :meth:`take`."""
         return len(self) >= self._most_rows or self.size >= BYTES or bool(self._done)
 
     def add(self, item: SelectedBatch) -> None:

@@ -1,6 +1,7 @@
 """Makes Arrow columns of record fields from objects (:class:`Objects`) or in compiled code (:class:`KernelColumns`).
 
-Both classes collect batches, then return an array for each wanted field of :class:`kdump.formats.record.Record`.
+Both classes collect batches, and then return an array for each field of :class:`kdump.formats.record.Record`. After
+that, ``clear()`` must come before the next batch.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from kdump.records.magic_2 import Batch
 
 _OF_LIMIT: Final = 8
-"""Plain Python reads a batch above 1/8 of --max-batch-bytes, because it checks the memory that headers need."""
+"""Plain Python reads a batch above 1/8 of --max-batch-bytes (decompressed): it checks the memory of headers."""
 _FIELD: Final = {name: number for number, name in enumerate(Record._fields)}
 
 
@@ -111,7 +112,7 @@ class _Binary:
 
 
 class KernelColumns:
-    """Columns that compiled code makes of well-formed records of magic 2. ``size`` is the batches' size in bytes."""
+    """Columns that compiled code makes of well-formed records of magic 2. ``size``: decompressed bytes of batches."""
 
     def __init__(self, fields: Collection[str], wanted: Filter, *, stops_at_frames: bool = False) -> None:
         """``fields`` are the fields to keep. Only the bounds of offsets and times in ``wanted`` are applied.

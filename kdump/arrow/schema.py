@@ -55,7 +55,7 @@ def chosen(names: Iterable[str]) -> list[ArrowField]:
 
 
 def arrow(fields: Iterable[ArrowField]) -> pa.Schema:
-    """Return the Arrow schema of batches with these fields, as Spark expects it."""
+    """Return the Arrow schema of these fields, with the types that Spark expects."""
     import pyarrow as pa
 
     header = pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])

@@ -32,7 +32,7 @@ NAMES: Final = tuple(column.name for column in columns.RECORD if column.name in 
 def names(wanted: Iterable[str] | None, *, decoded: bool = False, typed: TypedColumns | None = None) -> tuple[str, ...]:
     """Return the column names in ``wanted``, or all names if it is None. Raises UsageError for unknown names.
 
-    With ``decoded`` all names include this column, and ``wanted`` may have a field of payloads: ``value.customer.id``.
+    With ``decoded`` all names include ``decoded``, and ``wanted`` may have a field of payloads: ``value.customer.id``.
     """
     own = () if typed is None else typed.names
     known = (*NAMES, columns.DECODED.name, *own)
@@ -108,7 +108,7 @@ class RowStream:
     ) -> None:
         """``lost`` receives each damaged range. ``typed`` makes the columns from a registry's schema.
 
-        ``change`` returns a batch without secrets; it is called only for partitions for which ``changes`` returns true.
+        ``change`` yields a batch without secrets; it is called only for partitions for which ``changes`` returns true.
         ``most_rows`` is the number of rows of a full record batch.
         """
         self.reader, self._names, self._lost, self._change, self._changes = reader, wanted, lost, change, changes

@@ -5,7 +5,7 @@ without a value, ``problem`` is the kind of the problem, and ``why`` is a senten
 
 Spark has no times of day, no unsigned integers and no nanoseconds. Times of day and Avro's nanoseconds become the
 stored numbers, as in ``from_avro``. Protobuf's timestamps become microseconds, as in ``from_protobuf``; its ``uint64``
-becomes a decimal. Spark and DuckDB have no decimals of more than 38 digits: these become text.
+becomes a decimal. Decimals of more than 38 digits in Spark and DuckDB, or 76 in Arrow, become text.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class TypedColumns:
     """The columns of one subject, or of the subjects of a topic's keys and values."""
 
     def __init__(self, sides: Sequence[TypedSide | SubjectTables], engine: Engine = "arrow") -> None:
-        """``sides``: the key, the value, or both. With both, schema id and problem are those of the last one."""
+        """``sides``: key, value, or both. Of both, the last gives the schema id, the last faulty one the problem."""
         self._sides = sides
         self._types = {side.side: arrow_type(side.shape, engine) for side in sides}
         self.names = (*(name for side, name in SIDES.items() if side in self._types), SCHEMA_ID, PROBLEM, WHY)

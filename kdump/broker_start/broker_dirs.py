@@ -217,7 +217,7 @@ class StartOptions(NamedTuple):
 
 
 class BrokerDirs:
-    """The log dirs of one broker, with their ids. ``is_complete``: the broker is known to have no other log dirs."""
+    """The log dirs of one broker, with its metadata.log.dir. ``is_complete``: it is known to have no other log dirs."""
 
     def __init__(self, found: Sequence[DirIds], options: StartOptions, *, is_complete: bool) -> None:
         self.is_complete = is_complete

@@ -417,7 +417,10 @@ def _unusable_indexes(folder: LogFolder, how: Loading) -> list[StartCause]:
 
 
 def _is_replayed(folder: LogFolder, end: int, how: Loading) -> bool:
-    """Return whether a broker reads a segment for producer state: all producer snapshots are before its ``end``."""
+    """Return whether a broker reads a segment for producer state.
+
+    All producer snapshots are before its ``end``. After a clean stop there must be a snapshot.
+    """
     ends = (f".{file_names.PRODUCER_SNAPSHOT}",)
     snapshots = [file_names.offset_of(name) or 0 for name in folder.inside if name.endswith(ends)]
     return max(snapshots, default=0) < end and bool(snapshots or not how.clean)

@@ -1,7 +1,7 @@
 """Predicts the start of a node for the metadata log (:func:`start`), and makes the metadata image that the node loads.
 
-A node always recovers the whole log. If a snapshot ends after the log, the node deletes the log. Without a log, a node
-that is the only controller begins a new one.
+A node always recovers the whole log. If a snapshot has a newer epoch than the log, or ends after it, the node deletes
+the log. Without a log, a node that is the only controller begins a new one.
 
 These prevent the start: a log that cannot be loaded, another topic id, a damaged ``quorum-state``, and a broken
 ``bootstrap.checkpoint`` (:func:`bootstrap`). A broken, misnamed or missing snapshot prevents it, too. So does a record
@@ -52,13 +52,13 @@ _SNAPSHOT_ENDS: Final = tuple(
 
 
 class MetadataStart(NamedTuple):
-    """The metadata log after a start. ``image`` is None if the log is missing or empty, or cannot be loaded."""
+    """The metadata log after a start. ``image`` is None without records or a needed snapshot, or if the load fails."""
 
     log: LogStart
     image: ClusterImage | None
     fatal: tuple[StartCause, ...]
     is_whole: bool
-    """Whether the log has records, and a start truncates no segment."""
+    """Whether the log has records, and its recovery truncates no segment. A snapshot may still replace the log."""
     voters: tuple[int, ...] = ()
     """The voters of the quorum in ``quorum-state``."""
 

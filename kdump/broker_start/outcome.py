@@ -33,9 +33,9 @@ class StartOutcome(StrEnum):
     STRAY = "stray"
     """The folder has a ``-stray`` name, or a start gives it one: the broker neither serves nor removes it."""
     DELETED = "deleted"
-    """A ``-delete`` folder: the broker removes it after file.delete.delay.ms."""
+    """A ``-delete`` folder, or one that a -future folder replaces: the broker removes it after the start."""
     FUTURE = "future"
-    """A ``-future`` folder that does not replace the current folder."""
+    """A ``-future`` folder. With the cause ``promoted`` it replaces the current folder."""
     OFFLINE = "offline"
     """The broker does not serve the log dir of the partition."""
     IGNORED = "ignored"
@@ -48,7 +48,7 @@ class StartCause(NamedTuple):
     code: FindingCode
     file: str | None
     text: str
-    """A sentence with Kafka's exception or log message."""
+    """A sentence; it has Kafka's exception or log message if there is one."""
     expected: str | None = None
     found: str | None = None
     offset: int | None = None
@@ -70,7 +70,7 @@ class LogStart(NamedTuple):
     """The state after the start; None if the files do not determine it."""
     log_start_offset: int | None = None
     log_end_offset: int | None = None
-    """The log start offset and the log end offset right after the start; None if the log is not served or unknown."""
+    """The log start offset and log end offset after the start; None for a deleted, offline, ignored or unknown log."""
     causes: tuple[StartCause, ...] = ()
     """The reasons for the outcome, the gravest first. Empty if the log is intact."""
     cuts: tuple[Cut, ...] = ()
@@ -84,7 +84,7 @@ class LogStart(NamedTuple):
     assigned_id: bytes | None = None
     """The id that the metadata log has for this topic name."""
     is_assigned: bool | None = None
-    """Whether the metadata log assigns the partition to this broker; None without a metadata log."""
+    """Whether the metadata log assigns the partition to this broker; None if the files do not determine it."""
     path: str | None = None
     """The shown path of the folder."""
     high_watermark: int | None = None
@@ -134,7 +134,7 @@ class BrokerStart(NamedTuple):
     checkpointed: Mapping[str, Checkpointed] = {}
     """Log dir -> the end offsets in its checkpoints."""
     lacks_remote_storage: bool = False
-    """Whether the broker has no remote storage: with it, RemoteIndexCache makes a folder in the first log dir."""
+    """Whether no log dir of the broker has a folder of RemoteIndexCache. False if the paths may lack a log dir."""
 
     bootstrap_release: str | None = None
     """The oldest release that supports the level in ``bootstrap.checkpoint``, if the metadata log is empty."""

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from kdump.records.record_batch import Batches
 
 NEWEST: Final = ".".join(map(str, max(LAST_MINORS.items())))
-"""The newest release that kdump knows."""
 
 LEAST_LEVEL: Final = 7
 """3.3-IV3: the lowest level of metadata.version that 4.0 and later support."""

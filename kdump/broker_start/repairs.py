@@ -165,7 +165,7 @@ class Repairs:
             yield from self._begin_with_a_snapshot(cause)
 
     def _check_without_foreign(self, cause: StartCause) -> Iterator[str]:
-        """Yield the command that checks the log dirs without those of other brokers, below the first such cause."""
+        """Yield, for the first such cause only, the command that checks the log dirs without those of other brokers."""
         foreign = [each for each in self._start.fatal if each.code in FOREIGN]
         others = {posixpath.dirname(_properties(each.file or "")) for each in foreign}
         own = [shell_path(each) for each in self._start.log_dirs if posixpath.normpath(each) not in others]

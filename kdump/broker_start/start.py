@@ -1,7 +1,7 @@
 """A dry start: predicts from the files what a starting broker does to its log dirs (:func:`dry_start`).
 
 It follows Kafka's order: verify ids, open the metadata log, load logs, find stray folders, replace current folders by
--future ones, create empty logs. It writes no file. Sources: KafkaRaftServer, LogManager (``loadLogs``,
+-future ones, create empty logs, read late checkpoints. Sources: KafkaRaftServer, LogManager (``loadLogs``,
 ``isStrayReplica``, ``recoverAbandonedFutureLogs``, ``getOrCreateLog``), ReplicaManager, BrokerMetadataPublisher.
 """
 
@@ -359,6 +359,8 @@ class _BrokerRun:
     def _checkpoint(self, log_dir: LogDirFiles, name: str, *, late: bool = False) -> Offsets:
         """Return the offsets of a checkpoint. A broken file takes the log dir offline.
 
+        A file with a malformed number counts as empty.
+
         ``late``: a broker reads this checkpoint after the logs, so :meth:`_late_checkpoints` handles a broken file.
         """
         if (known := self._read_before(log_dir, name)) is not None:
@@ -477,7 +479,7 @@ class _BrokerRun:
     # causes that depend on several folders
 
     def _twice(self) -> None:
-        """Add the fatal causes for partitions with two folders in use."""
+        """Add the fatal causes for partitions with two current or two -future folders."""
         earlier: dict[tuple[str, int, str], log_folder.LogFolder] = {}
         for _, folder, log in self.loaded:
             state = folder.parsed.state

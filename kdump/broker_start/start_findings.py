@@ -1,7 +1,7 @@
 """Makes findings from the result of a dry start: why a broker does not start, and the records that are lost or missing.
 
-Records are missing if other files prove that the log had more offsets: checkpoints, producer snapshots, leader epochs,
-or the metadata log. :mod:`~kdump.broker_start.repairs` has the advice on causes.
+Records are missing if other files prove that the log had more offsets: checkpoints, producer snapshots, indexes, leader
+epochs, committed offsets, or the metadata log. :mod:`~kdump.broker_start.repairs` has the advice on causes.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class Context(NamedTuple):
 
 
 def findings(start: BrokerStart, context: Context) -> Iterator[Finding]:
-    """Yield the findings on one broker's start: fatal causes first, then offline log dirs."""
+    """Yield the findings on one broker's start: fatal causes first, then offline log dirs, then partitions."""
     return _StartFindings(start, context).all()
 
 
@@ -162,7 +162,7 @@ class _StartFindings:
             yield from self._checkpointed()
 
     def _checkpointed(self) -> Iterator[Finding]:
-        """Yield the findings on partitions that have checkpoints but no folder, if the metadata is unknown.
+        """Yield the findings on partitions with checkpoints but no folder, after a clean stop, with unknown metadata.
 
         At a clean stop, a broker writes recovery points and high watermarks of exactly the logs in each log dir.
         """

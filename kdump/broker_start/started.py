@@ -83,7 +83,7 @@ class Started:
     def join(self, found: list[Finding]) -> list[Finding]:
         """Return the findings to add to ``found``.
 
-        If ``found`` already has a fatal finding on a file, a second one is left out, and its commands go to the first.
+        A second fatal finding on a file is left out, and its commands replace those of the finding in ``found``.
         """
         new = []
         for one in self.findings:

@@ -29,8 +29,9 @@ if TYPE_CHECKING:
 def check(parts: Iterable[Partition], dirs: LogDirs, *, is_one_broker: bool = False) -> Iterator[Finding]:
     """Yield the findings on the log dirs of ``parts``. With ``is_one_broker`` the dry start compares cluster ids.
 
-    Log dirs without a directory.id (before 3.7) may be copies: a partition in two of them is only a remark. In KRaft,
-    two folders with different topic ids give no finding. A broker makes one of them stray; the dry start reports this.
+    Log dirs with the same directory.id and a common partition are copies. Log dirs without an id (before 3.7) may be
+    copies: a common partition is only a remark. In KRaft, two folders with different topic ids give no finding. A
+    broker makes one of them stray; the dry start reports this.
     """
     found = [(part, dirs.inside(part) if part.topic is None else dirs.of(part)) for part in parts]
     yield from _contradicting_ids(found, dirs, is_one_broker=is_one_broker)

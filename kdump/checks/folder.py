@@ -1,4 +1,4 @@
-"""Checks the files of a partition folder that are not segments, the states of its segments, and its own name."""
+"""Checks the files of a partition folder except logs and indexes, the states of its segments, and its own name."""
 
 from __future__ import annotations
 

@@ -218,7 +218,7 @@ class IndexCheck:
 
     @property
     def closed(self) -> bool:
-        """Whether no broker writes to the segment: a later segment exists, or the indexes are trimmed.
+        """Whether no broker writes to the segment: a later segment exists, or one of its indexes is trimmed.
 
         Only then are entries for the last batches required.
         """

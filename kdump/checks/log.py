@@ -205,7 +205,7 @@ class LogCheck:
         self._compacted_until = 0
         """The offset after the last sign of compaction: a batch without all its records, or a gap inside a segment."""
         self.next_offset: int | None = None
-        """The offset after the last valid batch; None before the first batch."""
+        """The expected offset of the next batch: after the last batch, or the base offset of the segment, or None."""
         self.wants_recovery = False
         """Whether the recovery of a broker may truncate the log."""
         self.batches = 0
@@ -267,7 +267,7 @@ class LogCheck:
         vanished: Iterable[int] = (),
         restored: Sequence[tuple[int, int]] = (),
     ) -> Iterator[Finding]:
-        """Yield the findings on the whole partition: gaps, open transactions and future timestamps.
+        """Yield the findings on the whole log: gaps, timestamp types, open transactions and future timestamps.
 
         ``cut`` has the base offsets of segments whose index points past their log: a gap after such a segment is a
         loss. ``vanished`` has offsets in both indexes that no batch has: a gap with such an offset is a loss.

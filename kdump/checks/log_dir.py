@@ -110,7 +110,7 @@ class LogDir(NamedTuple):
     high_watermark: int | None = None
     log_start: int | None = None
     first_dirty: int | None = None
-    """The first offset that the log cleaner has not read; None without a cleaner checkpoint."""
+    """The first offset that the log cleaner has not read: 0 if its checkpoint has none; None without the checkpoint."""
     cleaned: bool | None = None
     """Whether the cleaner checkpoint has the partition; None without a cleaner checkpoint."""
     properties: MetaProperties | None = None
@@ -132,7 +132,7 @@ class LogDirs(LogDirStates):
         self._news: list[Finding] = []
 
     def news(self) -> list[Finding]:
-        """Return the findings since the last call."""
+        """Return the findings that :meth:`facts` and :meth:`wrong` have added since the last call."""
         found, self._news = self._news, []
         return found
 

@@ -60,7 +60,7 @@ class _Options(NamedTuple):
 
 
 class CheckedSegment(NamedTuple):
-    """The findings on one segment. ``size`` is the size of its log in bytes."""
+    """The findings on the indexes of one segment; those on batches are in the LogCheck. ``size``: log size in bytes."""
 
     name: str
     size: int

@@ -130,7 +130,8 @@ class TxnIndexCheck(IndexFileCheck):
     def _below(self, slot: int, kind: str, text: str, expected: str, found: int) -> None:
         """Save the fault of an offset that is too low.
 
-        :meth:`finish` drops the fault if the log was compacted, or if batches before the segment were not read.
+        :meth:`finish` drops the fault if the log was compacted, or if
+        the offset is below the segment and earlier segments were not read.
         """
         self._low[slot] = (Fault(kind, text, expected, found), found < self.base_offset)
 

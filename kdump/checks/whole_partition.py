@@ -1,4 +1,4 @@
-"""The whole check of a partition: its log, its indexes, the other files in its folder, and its recovery at a start.
+"""The whole check of a partition: other files in its folder, snapshots, its log with indexes, and its recovery.
 
 :func:`check` returns counts, findings, and facts for the broker's dry start (:mod:`kdump.broker_start`).
 """
@@ -66,7 +66,7 @@ class CheckOptions(NamedTuple):
 
 
 class CheckedPartition(NamedTuple):
-    """The counts and findings of a checked partition. ``size`` is the size of its segments in bytes.
+    """The counts and findings of a checked partition. ``segments``, ``batches``, ``size`` (bytes) include snapshots.
 
     ``folder`` is the shown path of the partition folder. ``failed`` has the unreadable files.
     """
@@ -80,9 +80,9 @@ class CheckedPartition(NamedTuple):
     start: int | None = None
     """The base offset of the first segment; None if the log has no segment."""
     end: int | None = None
-    """The offset after the last valid batch; None if the log has no valid batch."""
+    """The offset after the last valid batch, or the base offset of an empty last segment. None if unknown."""
     sound_end: int | None = None
-    """The log end offset if all batches are valid and in order, else None."""
+    """The log end offset if all batches are valid and in order, and all files were read; else None."""
     reaches: Mapping[str, int] = {}
     """Kind of file beside the log -> the lowest possible log end offset that it proves."""
     begins: Mapping[str, int] = {}

@@ -1,6 +1,6 @@
 """The help of a command: one screen for ``--help``, the full text for ``kdump help COMMAND``.
 
-A screen has at most SCREEN lines of 80 columns: usage, first sentence, examples, exit status and the command's own
+A screen has at most SCREEN lines of 80 columns: usage, first paragraph, examples, exit status and the command's own
 options. Options that several commands share are only named; ``kdump help options`` explains them.
 """
 

@@ -291,8 +291,8 @@ class DumpOptions:
     def may_be_parallel(self) -> bool:
         """Whether several processes may print.
 
-        False on a terminal and with colours, because processes write bytes unchanged. Without --jobs also False for a
-        filter by offset or time, which may select few records.
+        False on a terminal and with colours, because processes write bytes unchanged, and for options such as --limit
+        and --follow. Without --jobs also False for a filter by offset or time, which may select few records.
         """
         if (
             self.stats
@@ -322,7 +322,7 @@ class DumpOptions:
 
     @property
     def take(self) -> Take:
-        """The form in which the reader returns batches: unparsed for the kernel's printers, else with their records."""
+        """The form in which the reader returns batches: without records, counted, for the kernel, or parsed."""
         if self.batches:
             return Take.BATCH_RUNS if self.limit is None and self.head is None else Take.BATCHES
         if self.counting:

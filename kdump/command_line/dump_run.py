@@ -245,7 +245,7 @@ class Dump:
 
 
 def write_columns(dump: Dump, partitions: Iterable[Partition], paths: Sequence[str]) -> int:
-    """Write the selected records to a file, as Parquet or Arrow, in bounded memory; return their number.
+    """Write the selected records to --out or standard output, as Parquet or Arrow; return the number.
 
     Raises UsageError before the first read if pyarrow is missing or the file cannot be written.
     """
