@@ -5,7 +5,7 @@ import sys
 CTRL_C = 130
 """The exit status after Ctrl-C (128 + SIGINT, as in shells)."""
 MANY = 50_000
-"""Python collects garbage after this number of new objects. Imports stay below it, because they free no objects."""
+"""Python collects garbage after this number of new objects. Imports stay below it, as they create no garbage."""
 SELDOM = 100
 """Python visits old objects, such as the list of all files, only in every 100th garbage collection."""
 
@@ -52,7 +52,7 @@ def _is_watched() -> bool:
 
 
 def run() -> None:
-    """Run kdump, call the ``atexit`` functions and exit. Python's own cleanup runs only if :func:`_is_watched`."""
+    """Run kdump, call the ``atexit`` functions and exit. Python's cleanup runs only if watched or if flushing fails."""
     status = main()
     if _is_watched():
         sys.exit(status)

@@ -145,7 +145,7 @@ class LogBatch:
 
     @property
     def records(self) -> list[LogRecord]:
-        """The selected records. If the log has no filters, each access parses the batch, and reports its damage."""
+        """The selected records. If ``lost`` is set, each access parses the batch, and reports its damage."""
         if self.lost is None:
             return list(_records_of(self))
         records: list[LogRecord] = []
@@ -398,7 +398,7 @@ class Log:
     def batches(self) -> Iterator[LogBatch]:
         """Yield the batches with selected records. Raises UnreadableError.
 
-        Without filters only headers are read; the ``records`` of a batch are read when they are used.
+        Without filters, ``limit`` and read_committed only headers are read. Each use of ``records`` then reads them.
 
         >>> import kdump
         >>> [(batch.base_offset, batch.count) for batch in kdump.open("golden/brokers/4.2.2", topic="one").batches()]
@@ -536,7 +536,7 @@ class Log:
         return self._made_typed
 
     def _partitions(self, notes: list[str], wanted: Wanted) -> Iterator[Partition]:
-        """Yield each partition once. ``notes`` receives the skipped replicas and missing topics."""
+        """Yield each partition once, or every replica. ``notes`` receives the skipped replicas and missing topics."""
         finder = Finder(wanted, Reporter(damage=notes.append, note=notes.append))
         found = finder.find(self._paths)
         if self._every_replica:
@@ -560,8 +560,8 @@ def _add_damage(damage: list[tuple[str, Damage]], item: DamagedRange) -> None:
 class CheckReport(TableResult):
     """The result of a check. ``findings`` are problems; ``remarks`` do not change the status.
 
-    ``notes`` are sentences on the search for files. ``absent`` has a sentence for each requested topic or partition
-    that is not in the paths.
+    ``notes`` are sentences on the search for files. ``absent`` has a sentence for each requested topic that is not in
+    the paths. Without topics it has one sentence if the paths have none of the requested partitions.
     """
 
     findings: tuple[Finding, ...]

@@ -103,9 +103,9 @@ def prepared(
     release: str | None = None,
     configs: Mapping[str, str] | None = None,
 ) -> tuple[CheckedPaths, CheckOptions]:
-    """Return the input of a check, and ``how`` with facts of the metadata log. ``fail`` gets StoreErrors.
+    """Return the input of a check, and ``how`` with facts of the release, the log dirs and the metadata log.
 
-    Raises UsageError.
+    ``fail`` gets StoreErrors. Raises UsageError.
     """
     given = configs or {}
     options: StartOptions | None = None

@@ -76,7 +76,7 @@ class UnreadableError(KdumpError):
 
     @property
     def is_of_disk(self) -> bool:
-        """Whether a local disk returned the error."""
+        """Whether the error number is one of a failing disk (:data:`DISK_FAILS`)."""
         return self.errno in DISK_FAILS
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -176,7 +176,7 @@ def reports(texts: Sequence[str]) -> str:
 
 
 def brief(value: object) -> object:
-    """Return a value for a message. A value longer than :data:`LONGEST_VALUE` characters is shortened."""
+    """Return a value for a message. NULs become "5 zero bytes". Above :data:`LONGEST_VALUE` characters it is cut."""
     text = str(value)
     return _zeros(text) or (value if len(text) <= LONGEST_VALUE else _cut(text, text))
 

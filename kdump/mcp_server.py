@@ -40,7 +40,7 @@ REDACT_KEY: Final = "KDUMP_REDACT_KEY"
 DEFAULT_LIMIT: Final = 100
 """Number of rows of a page, if a call has no limit."""
 OF_CLIENTS: Final = frozenset({"metadata", "raw", "clientHost"})
-"""Fields of groups that contain clients' texts or addresses."""
+"""Fields of groups with clients' texts or addresses. They are left out unless the option ``plain`` is set."""
 _ENDS: Final = 1.0
 """Seconds that a command has to delete its temporary files before it is killed."""
 _CHILD: Final = (

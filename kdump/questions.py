@@ -147,7 +147,7 @@ class Answer(TableResult, Generic[L]):
     def table(self, kind: str) -> pa.Table:
         """Return the lines of one kind as an Arrow table with the column names of JSON. Requires pyarrow.
 
-        Raises UsageError if the answer has no lines of this kind.
+        A kind without lines gives an empty table. Raises UsageError for a kind that the question does not have.
 
         >>> offsets("golden/brokers/4.2.2", topic="txn").table("offsets").select(["topic", "latest"]).to_pylist()
         [{'topic': 'txn', 'latest': 135}]
@@ -339,11 +339,11 @@ def transactions(
     bootstrap_server: str = "HOST:9092",
     ended_too: bool = False,
 ) -> Answer[PartitionTransaction | ReplicaDifference | TransactionalId]:
-    """Return open and hanging transactions, each with the command that ends it, and the transactional ids.
+    """Return open and hanging transactions, and the transactional ids.
 
-    ``max_timeout`` is transaction.max.timeout.ms of the brokers, ``release`` their release, such as ``(3, 9)``. If
-    partitions of ``__transaction_state`` are missing, no transaction is reported as hanging. ``ended_too`` adds
-    committed and aborted transactions.
+    A hanging or overdue transaction has the command that ends it. ``max_timeout`` is transaction.max.timeout.ms of the
+    brokers, ``release`` their release, such as ``(3, 9)``. If partitions of ``__transaction_state`` are missing, no
+    transaction is reported as hanging. ``ended_too`` adds committed and aborted transactions.
     """
     options = {
         "max_timeout": max_timeout,

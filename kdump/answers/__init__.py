@@ -28,7 +28,7 @@ QUESTIONS: dict[str, str] = {
     "diff": "kdump.answers.replica_diff",
     "explain": "kdump.answers.explain.explanation",
 }
-"""Question -> ``module:CONSTANT`` of its declaration, without the constant QUESTION. Lists have this order."""
+"""Question -> ``module:CONSTANT`` of its declaration. The default constant is QUESTION. Lists have this order."""
 
 TABLES: dict[str, tuple[str, ...]] = {
     "offsets": ("offsets",),

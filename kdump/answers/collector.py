@@ -115,8 +115,8 @@ class Collector:
     """Gathers the facts that answer a question. Subclasses override the methods that they need.
 
     For each partition the pass calls ``begin`` first and ``end`` last. If ``begin`` returns more than ``Needs.FILES``,
-    the pass calls ``turn_to`` for each segment. Then it calls ``add`` for valid batches and ``lose`` for damaged
-    ranges, in file order. Collectors share one pass, so a collector may get more batches than it needs.
+    the pass calls ``turn_to`` for each segment that it reads. Then it calls ``add`` for valid batches and ``lose`` for
+    damaged ranges, in file order. Collectors share one pass, so a collector may get more batches than it needs.
     """
 
     takes_control_runs: ClassVar[bool] = False

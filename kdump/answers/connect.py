@@ -93,7 +93,7 @@ ConnectLine: TypeAlias = ConnectorLine | ConnectTaskLine | SourceOffsetLine
 
 
 def role_of(keys: Iterable[bytes | None]) -> Role | None:
-    """Return the role of a topic from the keys of some records; None if the keys show no role or several."""
+    """Return the role of a topic from the keys of some records; None if a key has no role, or if roles differ."""
     roles = {_role(key) for key in keys}
     return roles.pop() if len(roles) == 1 else None
 

@@ -62,10 +62,10 @@ class Bytes(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PartitionUsage:
-    """A partition folder. ``state``: current, metadata, deleted, future, stray, unknown.
+    """A partition folder. ``state``: current, metadata, unknown (no file of a log); deleted, future, stray by suffix.
 
-    ``deleted_bytes``: its ``.deleted`` files. ``oldest_ms``, ``newest_ms``: largest timestamps of its first and last
-    batch.
+    ``deleted_bytes``: its ``.log.deleted`` files. ``oldest_ms``, ``newest_ms``: largest timestamps of its first and
+    last batch.
     """
 
     kind: ClassVar[str] = "partition"
@@ -136,7 +136,7 @@ class _OtherFolder(NamedTuple):
 
 
 class DiskUsage(Collector):
-    """Gathers the sizes of all folders. A line sums up one ``by``. If this is a topic, other files have no line."""
+    """Gathers the sizes of all folders. ``by`` is the unit of a line. With ``by`` topic, other files have no line."""
 
     def __init__(self, by: By = "partition") -> None:
         self._by = by

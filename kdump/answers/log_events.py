@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kdump.segments.regions import Damage, Trailing
 
 MOST: Final = 5000
-"""Maximum number of events. The newest ones are kept."""
+"""Maximum number of events with a time (the newest are kept), and of events without a time."""
 _EPOCH: Final = "partition_leader_epoch"
 
 

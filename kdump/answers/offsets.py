@@ -127,7 +127,7 @@ class PartitionOffsets:
     high_watermark: int | None
     """The high watermark in the checkpoint. The checkpoint of a running broker is some seconds old."""
     last_stable: int
-    """The last stable offset: read_committed consumers stop at it."""
+    """The first offset of the oldest open transaction, else the log end offset. Read_committed consumers stop at it."""
     leader_epoch: int | None
     """The leader epoch in the metadata log, else the newest epoch in leader-epoch-checkpoint."""
     max_timestamp_ms: int | None

@@ -60,7 +60,7 @@ wrong.
 class QuestionOption:
     """The texts of an option: ``flag`` is its name in the command, ``doc`` its help, ``metavar`` its placeholder.
 
-    ``shown`` is the default that the help prints. ``least`` is the smallest value of a count.
+    ``shown`` is the default in the help: a text, or True for the field's default. ``least`` is the smallest count.
     """
 
     kind: Kind
@@ -117,9 +117,9 @@ class LogQuestion(Generic[O]):
     notes: Callable[[Asking, Any], Iterable[str]] | None = None
     """Returns notes on topics that the collector left out."""
     feed: Callable[[Any, Sequence[Partition], Feed], None] = lambda collector, found, feed: feed(collector, found)
-    """Feeds a collector that needs several passes."""
+    """Feeds the collector: by default in one pass over the partitions."""
     tables: tuple[LineTable, ...] = ()
-    """The tables of SQL. A class of lines has one or more."""
+    """The tables of SQL. A class of lines has any number of them."""
     command: str = ""
     """The name of its command, if it differs from ``name``."""
     also: tuple[str, ...] = ()

@@ -139,7 +139,7 @@ class _Counts:
         return not (self.left or self.right or self.differ)
 
     def verdict(self, damaged: bool) -> Verdict:
-        """Return the verdict. ``damaged``: at least one side has unreadable bytes."""
+        """Return the verdict, as HELP describes it. ``damaged``: at least one side has unreadable bytes."""
         if self.same:
             return "same"
         if self.same_epoch or (damaged and (self.below_ends or self.differ)):

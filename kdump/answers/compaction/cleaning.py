@@ -71,7 +71,7 @@ class CleanedTransactions:
         self._ongoing_committed: set[int] = set()
 
     def discards(self, batch: RecordBatch) -> bool:
-        """Return whether a batch is discarded: aborted data, or a marker whose data is gone. Raises DamageError."""
+        """Return whether to discard aborted data, or a marker without data (after its horizon). Raises DamageError."""
         while self._aborted and self._aborted[0][0] <= batch.last_offset:
             self._ongoing_aborted.setdefault(heappop(self._aborted)[1], False)
         producer_id = -1 if batch.producer_id is None else batch.producer_id
@@ -334,7 +334,10 @@ class CleaningLimits(NamedTuple):
 
 @dataclass
 class Cleaned:
-    """The records that a cleaning removes: counts by reason, and on request the offset and reason of each record."""
+    """The result of a cleaning. ``records`` and ``tombstones`` count kept and removed records up to ``end``.
+
+    ``removed`` counts the removed records by reason. ``offsets`` and ``reasons`` list them on request.
+    """
 
     keys: int = 0
     records: int = 0
@@ -380,7 +383,10 @@ class FillPoint(NamedTuple):
 
 
 class Cleaning:
-    """Simulates the cleaning of the offsets ``dirty`` at the time ``at`` (ms). ``listed``: list the removed records."""
+    """Simulates the cleaning of the offsets ``dirty`` at the time ``at`` (ms). ``listed``: list the removed records.
+
+    ``delete_retention`` (ms) is for tombstones of magic 0 and 1 only. Batches of magic 2 have a delete horizon.
+    """
 
     def __init__(
         self,

@@ -36,6 +36,7 @@ class KeyPart(NamedTuple):
     number: int
     of: int
     secret: bytes
+    """The secret of compiled digests, so that keys in a hostile file do not collide."""
 
 
 def all_keys() -> KeyPart:

@@ -117,7 +117,7 @@ class Leftover(NamedTuple):
 
 @dataclass
 class PartitionEvidence:
-    """The evidence about one broker's copy of a partition. ``place`` is None if all its folders are leftovers."""
+    """The evidence about one broker's copy of a partition. ``place`` is None if it has no folder, or only leftovers."""
 
     topic: str
     number: int
@@ -207,7 +207,10 @@ class PartitionEvidence:
 
     @property
     def log_start(self) -> int:
-        """The log start offset: from the checkpoint, else the first offset in remote storage, else in local files."""
+        """The log start offset: from the checkpoint, else the first remote offset, else :attr:`first_local`.
+
+        Only in a tiered topic the start is below :attr:`first_local`.
+        """
         start = None if self.place is None else self.place.log_start
         if start is None:
             return (
@@ -217,7 +220,7 @@ class PartitionEvidence:
 
     @cached_property
     def is_remote(self) -> bool:
-        """Whether older segments are in remote storage.
+        """Whether the topic is tiered: its older segments may be in remote storage.
 
         If the topic's config is unknown, the files decide: either ``__remote_log_metadata`` lists its segments, or the
         checkpointed log start is below the local log, which happens only in tiered topics

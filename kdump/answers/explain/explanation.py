@@ -42,6 +42,7 @@ class Explanation:
     """Whether consumers of each isolation level receive the records from ``offset`` to ``last_offset``, and why.
 
     ``because`` and ``evidence`` are about the first offset. ``alternatives`` are further reasons that are possible.
+    ``where`` is the place that still has the record. None for an isolation level: files do not show it.
     """
 
     kind: ClassVar[str] = "explanation"

@@ -136,7 +136,7 @@ def _no_folder(partition: PartitionEvidence, known: str) -> str:
 
 
 def damaged(question: Question) -> Cause | None:
-    """The offset is in a damaged range, or in an unreadable file."""
+    """The offset is in a damaged range or an unreadable file, or between a damaged log end and the high watermark."""
     partition = question.block.partition
     lost = question.block.log.lost_at(question.offset)
     mark = None if partition.place is None else partition.place.high_watermark

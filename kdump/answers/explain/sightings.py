@@ -56,7 +56,7 @@ class Sighting(NamedTuple):
 
 
 class LostRange(NamedTuple):
-    """An unreadable range of offsets; ``until`` is None if no valid batch follows."""
+    """An unreadable range of offsets. ``until`` is the offset after the range, None if unknown."""
 
     path: str
     position: int
@@ -110,7 +110,7 @@ class Sightings:
                 yield lost.until
 
     def lost_at(self, offset: int) -> LostRange | None:
-        """Return the unreadable range with this offset, or None. Ranges that no valid batch follows do not count."""
+        """Return the unreadable range with this offset, or None. Ranges without ``until`` do not count."""
         for lost in self.lost:
             if lost.first <= offset and lost.until is not None and offset < lost.until:
                 return lost
@@ -277,7 +277,7 @@ class _Search:
 
 
 def _torn_until(segment: Segment, region: Damage | Trailing, start: int) -> int | None:
-    """Return the offset after a truncated batch. None if its header is incomplete or its base offset is too low."""
+    """Return the offset after a truncated batch of magic 2; None if its header is incomplete or has wrong offsets."""
     if region.size < BATCH_HEADER.size:
         return None
     with segment.open() as source:

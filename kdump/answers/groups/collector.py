@@ -72,8 +72,9 @@ class StableEnd(NamedTuple):
 class LogEnds(Collector):
     """Collects log end offsets for the lag of groups. It yields no lines.
 
-    It keeps the replica with the greatest rank. The log end comes from the index. The last stable offset comes from the
-    log after the newest producer snapshot. If this part has more than NEAR bytes, it is read only with ``stable``.
+    It keeps the replica with the greatest rank. It reads the last batches to find the log end. The last stable offset
+    comes from the log after the newest producer snapshot. If this part has more than NEAR bytes, it is read only with
+    ``stable``.
     """
 
     def __init__(
@@ -292,7 +293,7 @@ class GroupsWanted:
 
 
 class ConsumerGroups(TopicLogs):
-    """Collects consumer groups. For the lag, a second pass must feed ``ends`` with the result of ``partitions()``."""
+    """Collects consumer groups. For the lag, a second pass must feed ``ends``: a LogEnds for ``partitions()``."""
 
     def __init__(self, wanted: GroupsWanted) -> None:
         super().__init__()

@@ -291,7 +291,7 @@ class History:
             self._rows[row + _WIDTH - 1] = COMMITTED if committed else ABORTED
 
     def commits(self) -> Iterator[KeptCommit]:
-        """Yield the commits. ``rewind``: the offset is below the previous commit of the same partition."""
+        """Yield the commits. ``rewind``: the offset is below its partition's last committed one since a tombstone."""
         keys = list(self._keys)
         last: dict[int, int] = {}
         for row in range(0, len(self._rows), _WIDTH):

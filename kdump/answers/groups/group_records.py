@@ -6,8 +6,9 @@ group. Source: ``ClassicGroup``, ``ConsumerGroup``, ``ShareGroup``, ``StreamsGro
 
 An offset expires at the expireTimestamp of its record (value version 1, before 2.1), else after the retention. The
 retention begins when a classic group with a protocol type became empty, else at the commit. An offset does not expire
-if the group subscribes to the topic, or if a commit in an open transaction is pending for the partition. No log dir has
-the retention (offsets.retention.minutes of brokers). Source: KIP-211, ``OffsetExpirationConditionImpl``.
+if the group subscribes to the topic, or if a commit in an open transaction is pending for the partition. Offsets of a
+classic group with members that are not consumers do not expire. No log dir has the retention
+(offsets.retention.minutes of brokers). Source: KIP-211, ``OffsetExpirationConditionImpl``.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ class TaskLine:
 
 @dataclass(frozen=True)
 class GroupMemberLine:
-    """A member according to its last record. Epoch and target are None in classic groups."""
+    """A member according to its last record. Classic groups have no epoch and no target, streams groups no target."""
 
     member_id: str
     instance_id: str | None
@@ -76,7 +76,7 @@ class CommittedLine:
     metadata: str | None
     commit_timestamp_ms: int | None
     expire_timestamp_ms: int | None
-    """The time at which the offset expires; None if the state of the group prevents it."""
+    """The time at which the offset expires; None if the group or a pending commit prevents it, or if it is unknown."""
     log_end_offset: int | None
     lag: int | None
     last_stable_offset: int | None
@@ -109,7 +109,7 @@ class CommitLine:
     offset: int | None
     tombstone: bool
     rewind: bool
-    """Whether the commit moves the group back to an earlier offset."""
+    """Whether the offset is below the last committed one of the partition."""
     producer_id: int | None
     """The producer id of the transaction with the commit, or None."""
     outcome: str

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ImageDifference:
-    """A record in which two images differ. ``was`` has the earlier data if both images have the record.
+    """A record in which two images differ. ``was`` is the earlier record, None if only one image has it.
 
     ``topic`` is the name of the record's topic; None if the record belongs to no topic.
     """

@@ -41,6 +41,7 @@ class SnapshotFile(NamedTuple):
     files: Files
     path: str
     limit: int
+    """The size of the largest batch accepted, in bytes."""
 
     @property
     def name(self) -> str:
@@ -208,8 +209,8 @@ class MetadataLog:
     def image(self, *, offset: int | None = None, at: int | None = None) -> ClusterImage:
         """Return the image of the records below ``offset`` and appended up to ``at`` (ms); by default of all records.
 
-        Replay begins with the newest valid snapshot in these limits. Missing records are reported as damage. Raises
-        UsageError if the log starts above offset 0 and no valid snapshot is early enough.
+        Replay begins with the newest valid snapshot in these limits, else with an empty image. Missing records are
+        reported as damage. Raises UsageError if the oldest valid snapshot is later, and the log does not start at 0.
         """
         breaks = Breaks(self.copies.report.damage)
         image = self._begin(offset, at, breaks)
@@ -261,7 +262,7 @@ class MetadataLog:
     def _oldest(self, breaks: Breaks) -> ClusterImage:
         """Return the image of the newest valid snapshot that is not after the start of the log.
 
-        Without one, return the image of the oldest valid snapshot, or an empty image if there is none.
+        Without one, return the oldest valid snapshot's image; an empty image if there is none or the log starts at 0.
         """
         first = self.copies.first_offset() or 0
         there = self.copies.snapshots

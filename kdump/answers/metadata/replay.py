@@ -64,7 +64,7 @@ class Observer(Protocol):
         """Called with each break."""
 
     def together(self) -> None:
-        """Called at the end of a batch or of a metadata transaction."""
+        """Called at the end of each batch after which no metadata transaction is open."""
 
 
 class MetadataReplay:

@@ -71,7 +71,7 @@ class PartitionImage:
         )
 
     def change(self, fields: Fields) -> None:
-        """Apply a PartitionChangeRecord, in which null, or -2 for the leader, means no change. Raises ReplayError."""
+        """Apply a PartitionChangeRecord; see _NO_CHANGE. A given leader raises the leader epoch. Raises ReplayError."""
         try:
             isr, leader, replicas, removing, adding, state, named, elr, last = _CHANGES(fields)
         except KeyError:  # older versions have fewer fields
