@@ -68,7 +68,7 @@ class RebuiltPartition:
     topic_id: str
     partition: int
     state: str
-    """``whole``, ``merged``, ``partial`` or ``lost``."""
+    """``lost``: no copy; ``partial``: some offsets are lost; ``merged``: from several copies; ``whole``: from one."""
     from_: tuple[SourceRange, ...]
     log_start_offset: int
     end_offset: int
@@ -77,7 +77,7 @@ class RebuiltPartition:
     replicas: tuple[int, ...]
     lost: tuple[LostOffsets, ...]
     uncommitted: int
-    """The number of offsets above the last known high watermark of the lost cluster."""
+    """The number of offsets from the last known high watermark on. ``--committed-only`` leaves them out."""
     bytes: int
 
 
@@ -92,7 +92,7 @@ class RebuildWarning:
 
 @dataclass(frozen=True)
 class RebuildAccount:
-    """The content of ``account.json``. ``dropped`` has the lost objects and values of the metadata."""
+    """The content of ``account.json``. ``dropped`` has all changes, and the left-out folders and batches."""
 
     metadata: RebuiltMetadata
     nodes: tuple[RebuiltNode, ...]

@@ -71,10 +71,10 @@ class RebuiltCluster(NamedTuple):
     image: ClusterImage
     plans: tuple[PartitionPlan, ...]
     unknown: tuple[VolumeFolder, ...]
-    """The folders that are not copies of any partition of the cluster."""
+    """The folders that are not copies of any partition of the cluster; empty with ``--topic``."""
     account: RebuildAccount
     retention_minutes: int
-    """The offsets.retention.minutes that keeps all committed offsets."""
+    """The offsets.retention.minutes that keeps all committed offsets for 30 days."""
     delays_retention: bool
     """Whether node-N.properties delays the first retention check, because it would delete segments."""
 
@@ -369,10 +369,10 @@ def _planned(
 def known_ends(
     volumes: Volumes, wanted: AbstractSet[tuple[str, int]], names: Mapping[bytes, str]
 ) -> dict[tuple[str, int], int]:
-    """Return the highest offset in committed offsets and checkpoints for each partition of ``wanted``.
+    """Return the highest offset in committed offsets and checkpoints for the partitions of ``wanted`` that have one.
 
-    No volume has these partitions. Their new logs start at this offset: consumers continue there, and no offset is used
-    twice. ``names``: topic id -> name. Unreadable files are skipped.
+    No volume has these partitions. Their new logs start at this offset, else at 0: consumers continue there, and no
+    offset is used twice. ``names``: topic id -> name. Unreadable files are skipped.
     """
     found: dict[tuple[str, int], int] = {}
 

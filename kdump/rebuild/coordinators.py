@@ -62,7 +62,7 @@ class RebuiltTransaction:
     state: str | None
     partitions: tuple[str, ...]
     hangs: bool
-    """Whether no coordinator ends the transaction after the start."""
+    """Whether no coordinator ends the transaction after the start; then ``state`` is None."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class RebuiltGroup:
     oldest_commit_ms: int | None
     expire_timestamp_ms: int | None
     expired: bool
-    """Whether some offsets expire with the default retention of 7 days: a broker deletes them at its start."""
+    """Whether some offsets have expired by the default retention of 7 days: a broker deletes them at its start."""
 
 
 @dataclass

@@ -1,7 +1,7 @@
 """Reads and verifies a copy of a partition, and returns its valid batches as spans.
 
-A span has consecutive batches of one leader epoch in one segment. An undamaged log has a few hundred spans. No checksum
-covers base offsets and leader epochs: the scan finds wrong ones by comparison with the batches around them.
+A span has consecutive batches of one leader epoch in one segment, about 4 MiB at most. No checksum covers base offsets
+and leader epochs: the scan compares them with the batches around them and the leader epoch checkpoint.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class ScannedCopy:
 
     ``doubtful``: valid batches whose base offset or leader epoch contradicts their neighbours. Their base offset is
     corrected; their leader epoch is as in the file. ``left_out``: damaged ranges, and batches with a wrong base offset.
-    Offsets from ``missing_from`` to ``missing_until`` - 1 may be missing because of a range. None: the log end.
+    The offsets of such a range, ``missing_from`` to ``missing_until`` - 1 (None: to the log end), may be missing.
     """
 
     def __init__(
@@ -146,7 +146,11 @@ class ScannedCopy:
         return region
 
     def _take_lost(self, found: Iterable[LeftOutRange], spans: Sequence[BatchSpan], following: int | None) -> None:
-        """Add the damaged ranges of a segment. A range gets the offsets between the spans before and after it."""
+        """Add the damaged ranges of a segment. A range gets the offsets between the spans before and after it.
+
+        In a compacted log it gets the offsets of its batch headers, if they fill it. In another log, a batch whose base
+        offset alone is wrong is also added to ``doubtful`` (:func:`_replaced`).
+        """
         for one in found:
             before = bisect_right(spans, one.position, key=_end)
             after = bisect_left(spans, one.end, key=_position)
@@ -330,7 +334,7 @@ def _misplaced(span: BatchSpan) -> LeftOutRange:
 
 
 def _replaced(one: LeftOutRange, start: int, stop: int | None) -> Iterator[BatchSpan]:
-    """Yield the batch of a left-out range with the base offset ``start``, if it then ends exactly at ``stop``."""
+    """Yield the only batch of a range with base offset ``start``, if it then ends at ``stop`` (None: anywhere)."""
     with one.segment.open() as source:
         header = source.read(one.position, BATCH_HEADER.size)
     if len(header) == BATCH_HEADER.size:

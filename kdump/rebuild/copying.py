@@ -2,7 +2,7 @@
 
 A log dir needs segments, ``leader-epoch-checkpoint``, ``partition.metadata`` and ``log-start-offset-checkpoint``.
 Without a clean shutdown marker a broker reads every segment, and rebuilds indexes and producer snapshots. One producer
-snapshot is written: the one at the base offset of the first segment, because no batch has its contents.
+snapshot is copied, if a copy has it: the one at the base offset of the first segment. No batch has its contents.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def write(
 
     ``root`` is the folder of :func:`kdump.output.files.new_folder`. Segments in ``journal`` are not written again.
     ``early`` has the names of partitions that :func:`write_partition` has written. ``done`` receives the size of each
-    written segment. Raises UnreadableError if a source cannot be read or has changed since its batches were verified,
+    segment. Raises UnreadableError if a source cannot be read or has changed since its batches were verified,
     and OSError if a file cannot be written.
     """
     tasks = [task for one in placed for task in _files_of(one)]
@@ -146,7 +146,7 @@ def write(
 
 
 def write_partition(root: Path, one: PlacedPartition, access: Access, journal: Journal) -> None:
-    """Write the folders of a partition without flushing them. Raises the errors of :func:`write`."""
+    """Write the folders of a partition without flushing its segments. Raises the errors of :func:`write`."""
     _write_folders(root, one, access)
     for task in _files_of(one):
         if not journal.has(task):
@@ -314,8 +314,8 @@ def _head(out: str) -> bytes:
 def write_lost(root: Path, plans: Iterable[PartitionPlan], unknown: Iterable[VolumeFolder], access: Access) -> int:
     """Write the bytes that the new log dirs do not have to ``lost+found``. Return their number.
 
-    The bytes that the plan of a partition leaves out become files ``NUMBER-SEGMENT@POSITION``. Segments of folders that
-    are not copies of a partition go to ``unknown-topics``. Raises UnreadableError and OSError.
+    The bytes that the plan of a partition leaves out become files ``NUMBER-SEGMENT@POSITION``. Segments, topic ids and
+    leader epochs of ``unknown`` folders go to ``unknown-topics``. Raises UnreadableError and OSError.
     """
     written = 0
     for plan in plans:

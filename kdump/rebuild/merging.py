@@ -84,10 +84,10 @@ class MergedLog:
         self._history = history
 
     def add(self, copy: int, spans: Sequence[BatchSpan], allows: Callable[[int, int], bool] = lambda *_: True) -> None:
-        """Take the batches that fit into holes of the log and belong to its history.
+        """Take the batches that fit into holes of the log, belong to its history and are allowed.
 
-        Other batches are added to ``left_out``, unless the log already has all of their offsets. ``allows`` gets a
-        first and a last offset, and returns whether batches with these offsets may be taken from this copy.
+        Batches of another history, and batches that overlap taken ones in part, are added to ``left_out``. Other
+        batches are dropped. ``allows`` returns whether this copy may supply the batches of a first and a last offset.
         """
         for span in sorted(spans, key=lambda one: one.base_offset):
             limit = self._history.limit(span.base_offset, span.epoch)
@@ -108,7 +108,7 @@ class MergedLog:
         """Take a single batch whose base offset or leader epoch is wrong in the file, if the log has a hole for it.
 
         ``own`` is the leader epoch that the copy has at this offset. If the log has another epoch there, the batch is
-        left out: an older leader wrote it.
+        left out: an older leader wrote it. It is taken if its own epoch differs from that of the log by one bit.
         """
         if not self._is_free(span.base_offset, span.last_offset):
             return

@@ -9,9 +9,9 @@ A snapshot for nodes of 3.9.2 to 4.4.0 must have these properties (KIP-630, KIP-
   of this registration ends. Without a registration, a follower that loads the snapshot before its leader registers
   would never get the leader's address.
 - The leader epoch of a partition must be above the epochs of its batches. The leader must be set: none is elected.
-- The ISR has only the leader. From metadata.version 4.0-IV1 on, a broker that registers after an unclean stop is
-  removed from every ISR (KIP-966). This applies to every new broker. A larger ISR would shrink, with new leaders,
-  while the nodes register. The other replicas have equal copies, and join the ISR within seconds.
+- From metadata.version 4.0-IV1 on, the ISR has only the leader; before, it has all replicas. Since this version, a
+  broker that registers after an unclean stop is removed from every ISR (KIP-966). This applies to every new broker. A
+  larger ISR would shrink, with new leaders, while the nodes register. The other replicas join it within seconds.
 """
 
 from __future__ import annotations
@@ -115,11 +115,11 @@ FEATURES: Final[dict[tuple[int, int], dict[str, int]]] = {
 
 @dataclass(frozen=True)
 class ClusterChange:
-    """A difference: an object of the old cluster is missing in the new one, or has another value."""
+    """A difference: an object of the old cluster is missing in the new one, or has another value than ``value``."""
 
     kind: ClassVar[str] = "dropped"
     what: str
-    """``topic config``, ``broker config``, ``feature``, ``folder``, ``topic``, ..."""
+    """``topic config``, ``broker config``, ``feature``, ``folder``, ``topic``, ``partition`` or ``batches``."""
     name: str
     key: str | None
     value: str | None
@@ -145,6 +145,7 @@ class LostCluster(NamedTuple):
 
     @property
     def end_offset(self) -> int:
+        """The end offset of the new snapshot."""
         return self.log_end + BEYOND
 
     @property
@@ -160,7 +161,7 @@ class CopyEnds(NamedTuple):
 
 
 def ends(copies: Sequence[Partition], note: Callable[[str], None]) -> CopyEnds:
-    """Return the highest end offset and epoch in all copies: in batches, snapshots, and the files of :func:`_epochs`.
+    """Return the highest end offset and epoch of all copies: of last segments, snapshots and :func:`_epochs`.
 
     ``note`` receives a message for each invalid or unreadable file.
     """
@@ -198,8 +199,9 @@ def _epochs(copy: Partition, note: Callable[[str], None]) -> Iterator[int]:
 def found(volumes: Volumes, release: StartRelease | None, report: Reporter) -> LostCluster:
     """Return the metadata of the lost cluster, from its metadata log.
 
-    Without a metadata log the topics come from folder names; if the log is damaged, folder names add topics.
-    ``release``: release of the new nodes. Raises UsageError if it is None and no metadata log has a metadata.version.
+    Without a metadata log the topics come from folder names; if the log is damaged or has no topic, folders add topics
+    and partitions. ``release``: release of the new nodes. Raises UsageError if it is None and no metadata log has a
+    metadata.version.
     """
     copies, folders = volumes.metadata_copies, [each for each in volumes.folders if each.state in _TOPIC_STATES]
     breaks: list[str] = []
@@ -302,7 +304,7 @@ def _add_topics(
 
 
 def _rank(number: bytes | None, folders: Sequence[VolumeFolder]) -> tuple[object, ...]:
-    """Return a sort key for the ids of a topic name. An id with a live folder comes first, then the newest segment."""
+    """Return a sort key for the ids of a topic name: not None, then a live folder, newest segment, most folders."""
     is_live = any(not each.state for each in folders)
     return number is not None, is_live, max(each.newest_ms for each in folders), len(folders)
 
@@ -460,9 +462,9 @@ def voter_fields(number: int, directory: bytes, host: str, port: int | None, lis
 def change_voters(image: ClusterImage, voters: Sequence[Voter], copies: CopyEnds) -> None:
     """Replace the quorum in an image, for a cluster that has lost controllers but no broker.
 
-    The end offset of the image is set above the end of every copy, so that brokers load the image. All controllers are
-    removed from the image, because the remaining controllers register again. If metadata.version supports voters in the
-    metadata log, kraft.version becomes 1, and each voter needs its directory id.
+    The end offset of the image is set above the end of every copy, so that brokers load the image. The registrations of
+    all controllers are removed, because the remaining controllers register again. If metadata.version supports voters
+    in the metadata log, kraft.version becomes 1, and each voter needs its directory id.
     """
     names = (endpoint["name"] for voter in image.voters or () for endpoint in voter["endpoints"])
     listener = next(names, Listeners().controller)

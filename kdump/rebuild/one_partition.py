@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from kdump.rebuild.volumes import VolumeFolder
 
 SEGMENT_BYTES: Final = 1 << 30
-"""Segments with batches of several copies have at most about this size in bytes: a broker's default."""
+"""The approximate maximum size of a new segment in bytes; more if the leading copy has a larger segment."""
 
 _OTHER_TOPIC: Final = "the folder has no topic id, and no batch in common with the copies that have a topic id"
 

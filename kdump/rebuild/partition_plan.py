@@ -47,7 +47,7 @@ class PlannedPiece(NamedTuple):
 
 
 class SeenFile(NamedTuple):
-    """The size in bytes and the modification time in ns of a file when its batches were verified."""
+    """The size in bytes and the modification time in ns of a file before its batches were verified."""
 
     path: str
     size: int
@@ -110,8 +110,8 @@ class PartitionPlan:
 
     - ``log_start`` and ``end``: the first offset and the end offset of the new log.
     - ``leader_epoch``: the highest leader epoch of all copies, or -1. The epoch of the new leader must be higher.
-    - ``uncommitted``: the number of offsets above the highest high watermark in a checkpoint.
-    - ``repaired``: whether a copy was damaged or left out, and other copies or corrected batches replaced the damage.
+    - ``uncommitted``: the number of offsets from the highest high watermark in a checkpoint to the last batch.
+    - ``repaired``: whether a copy that was read is damaged, or a copy is left out. Offsets may still be lost.
     - ``notes``: sentences for the user. ``unreadable``: sentences about unreadable files.
     """
 

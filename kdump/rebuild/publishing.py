@@ -79,7 +79,7 @@ class Publishing:
             copying.write_partition(self._folder, self._placed(plan), self._access, self._journal)
 
     def written(self, plan: PartitionPlan) -> None:
-        """Flush a partition that another process has written, and add it to the journal."""
+        """Flush a partition that :meth:`write` has written, here or in a worker, and add it to the journal."""
         if self._folder is not None:
             copying.flush_partition(self._folder, self._placed(plan), self._journal)
             self._early.add(plan.name)
@@ -89,7 +89,7 @@ class Publishing:
         return PlacedPartition(plan, tuple(map(folder_of, nodes)))
 
     def finish(self, rebuilt: RebuiltCluster, *, jobs: int, progress: Callable[[int], None]) -> None:
-        """Write the other partitions, the metadata and properties of all nodes, ``lost+found`` and the account."""
+        """Write the other partitions, ``lost+found``, metadata and properties of all nodes, and last the account."""
         placed = list(map(self._placed, rebuilt.plans))
         if self._folder is None:
             copying.make_sure_of_room(str(self._out), copying.room(placed) - self._copied_before())

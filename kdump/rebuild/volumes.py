@@ -263,7 +263,8 @@ class _Survey:
     def _partition(self, folder: Entry, *, is_named: bool) -> list[Entry] | None:
         """Return the files of a partition folder, or None for another folder.
 
-        With ``is_named`` the folder above has ``meta.properties`` or a checkpoint: then an empty folder counts too.
+        With ``is_named`` the folder above has ``meta.properties`` or a checkpoint. Then the folder's name is enough,
+        unless it contains folders.
         """
         parsed = file_names.parse_folder(folder.name)
         if parsed is None or folder.identity in self._seen:

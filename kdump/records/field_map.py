@@ -78,7 +78,7 @@ def parts(batch: RecordBatch, offset: int | None = None) -> Iterator[FieldBytes]
 
 
 def hidden(parts: Iterable[FieldBytes], hashed: Callable[[bytes], str] | None = None) -> Iterator[FieldBytes]:
-    """Yield fields without the bytes of payloads. With ``hashed`` its hashes are shown, and header keys stay."""
+    """Yield fields without the bytes of payloads. ``hashed`` adds a hash to their ``value``; then header keys stay."""
     for part in parts:
         if part.name not in PAYLOADS or (hashed is not None and part.name == "headerKey"):
             yield part

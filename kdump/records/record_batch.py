@@ -82,7 +82,7 @@ class Batches:  # no ABC: isinstance(), called for each batch, would take five t
     def column(self, name: str, row: int = 0, stop: int | None = None) -> Sequence[int]:
         """Return a column for the batches ``row`` to ``stop`` (exclusive), by default for all batches.
 
-        As in Kafka, fields that magic 0 and 1 do not have are -1. Raises DamageError for an invalid message of them.
+        As in Kafka, fields that magic 0 and 1 do not have are -1. Raises DamageError for an invalid message.
         """
 
     def field(self, name: str, row: int) -> int:

@@ -7,7 +7,8 @@ file is incomplete, and the broker deletes it.
 After a clean stop the broker recovers only segments without an ``.index`` or with an impossible ``.txnindex``. To find
 the log end offset it reads the newest segment from the last index entry on. If no batch follows, the log ends at the
 base offset of this segment. After an unclean stop the broker reads each segment from the recovery point on. It
-truncates the log at the first invalid batch, and deletes all later segments.
+truncates the log at the first invalid batch, and deletes all later segments. Finally it reads the batches after the
+newest producer snapshot for its producer state.
 Sources: Kafka's classes LogLoader and LogSegment (``recover``, ``readNextOffset``) as of 4.2.
 
 The CRC does not cover the magic, so recovery reads any magic above 1 as 2. It does not check the order of offsets. But
@@ -151,7 +152,7 @@ class _Recovered(NamedTuple):
     """A recovered segment: ``valid`` is its size in bytes after recovery, ``reason`` why recovery stopped.
 
     ``next_offset`` is the offset after its last batch. The last entry of its new index has the position ``indexed`` and
-    the offset ``indexed_offset``; None without an entry.
+    the offset ``indexed_offset``; without an entry they are 0 and None.
     """
 
     valid: int
@@ -196,7 +197,8 @@ def dry_run(
     ``clean``: the last shutdown was clean. ``recovery_point`` and ``log_start`` come from the checkpoints of the
     log dir. ``interval`` is index.interval.bytes. ``sound``: the batches are known to be valid, and are not read again.
     ``snapshot_folders`` are the offsets of producer snapshots that a broker cannot write, because folders have their
-    names. A failing disk makes the broker's loading fail; other unreadable files raise UnreadableError.
+    names. If a disk fails, loading fails or, with ``rules.forgives_io``, recovery empties the segment. Other unreadable
+    files raise UnreadableError.
     """
     partition, unread = opened(partition)
     sound = None if unread else sound  # ``sound`` is about the listed segments
@@ -345,7 +347,7 @@ class _Start:
         return segments
 
     def cut(self, each: Segment, position: int, reason: str, code: FindingCode, blocked_by: str | None = None) -> None:
-        """Add the loss of the bytes from ``position`` on to ``cuts``, if there are any."""
+        """Add the loss of the bytes from ``position`` on, if any, in place of earlier losses of the segment."""
         if position < each.size:
             begin = each.start
             others = (cut for cut in self.cuts if cut.file != each.name or not 0 <= cut.position - begin < each.size)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Cut(NamedTuple):
-    """The bytes that a start removes from the end of a ``.log`` file: ``size`` bytes from ``position`` on.
+    """The bytes that a start removes or replaces at the end of a ``.log`` file: ``size`` bytes from ``position`` on.
 
     ``first_offset`` and ``last_offset`` belong to the valid batches in these bytes; None without a valid batch.
     ``records`` is the number of records in these batches.

@@ -172,8 +172,8 @@ def _batches(each: Segment) -> Iterator[RecordBatch | None]:
 def only_in_deleted(partition: Partition) -> Iterator[tuple[Segment, int]]:
     """Yield each ``.deleted`` segment that has lost records, and their number.
 
-    A record is lost if no segment has its offset after a start, unless compaction removed it. Segments before the first
-    live segment are skipped: retention deleted them (``UnifiedLog.deleteSegments`` never deletes all segments).
+    A record is lost if no segment has its offset after a start, unless compaction removed it. Segments up to the first
+    live base offset are skipped: retention deleted them (``UnifiedLog.deleteSegments`` never deletes all segments).
     """
     suffix = f".{file_names.LOG}.{file_names.DELETED}"
     deleted = [each for each in partition.segments if each.path.endswith(suffix) and each.size]

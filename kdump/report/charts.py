@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 Spec: TypeAlias = dict[str, Any]
 TOPICS: Final = 15
-"""Maximum number of topics in a bar chart."""
+"""Maximum number of topics or groups in a bar chart."""
 COLOURED: Final = 7
 """Maximum number of topics with their own colour; the other topics share one colour."""
 ROWS: Final = 40

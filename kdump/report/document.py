@@ -49,7 +49,7 @@ AROUND: Final = 3_600_000
 EVENTS: Final = 200
 """Maximum number of metadata events: the events nearest to the time of --around, or the newest."""
 HAPPENED: Final = 5000
-"""Maximum number of events in the timeline; the newest are kept."""
+"""Maximum number of events in the timeline. The last ones are kept: the newest, then those without a time."""
 HOTTEST: Final = 40
 """Maximum number of partitions with data by hour; the partitions with the most bytes are kept."""
 PAYLOAD: Final = ("metadata", "raw")

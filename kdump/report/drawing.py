@@ -65,7 +65,7 @@ def _held(library: str) -> int:
 
 
 def _end_with_parent(parent: int) -> None:
-    """On Linux, let the system kill this process when its parent ends."""
+    """On Linux, let the system kill this process when its parent ends. Exit now if the parent has ended."""
     import ctypes
 
     if hasattr(ctypes.CDLL(None), "prctl"):

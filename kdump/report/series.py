@@ -17,7 +17,7 @@ HOUR: Final = 3_600_000
 BUCKETS: Final = 60
 """Maximum length of a time axis in buckets. There may be one more: buckets begin at multiples of their width."""
 _WIDTHS: Final = (1, 2, 3, 6, 12, 24, 48, 168, 336, 720, 2160, 8760)
-"""The possible widths of a bucket in hours."""
+"""The possible widths of a bucket in hours. A longer time has multiples of the last one."""
 _DAY: Final = 24
 _LAST: Final = 253_402_300_799_999
 """The last ms of the year 9999, the latest time in charts."""

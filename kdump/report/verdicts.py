@@ -1,6 +1,6 @@
 """The verdict of a report, from its document alone: problems, next steps and commands, the gravest first.
 
-Each function of ``_PARTS`` yields the sentences about one answer, with the command that shows its details.
+Each function of ``_PARTS`` yields the sentences about one subject, with the command that shows its details.
 """
 
 from __future__ import annotations

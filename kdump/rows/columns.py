@@ -4,7 +4,8 @@
 ``source`` names a scope and an attribute, as in ``batch.size``. Scopes: ``file`` (the segment and its folder), ``batch``
 (:class:`kdump.records.record_batch.RecordBatch`), ``record`` (:class:`kdump.formats.record.Record`), ``damage``
 (:class:`kdump.segments.regions.Damage`), ``state`` (computed values), ``shown``, ``field`` and ``typed`` (decoded
-payloads). Values are as stored: -1 is Kafka's -1. Null is Kafka's null, or means that this magic has no such field.
+payloads). Values are as stored: -1 is Kafka's -1. Null is Kafka's null, an unknown value, or a field that this
+magic does not have.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ Type: TypeAlias = Literal[
 """``binary``: bytes or null. ``headers``: ordered pairs of name and value, duplicates kept. ``timestamp``: ms in the
 source, ISO 8601 (UTC) in text. ``timestampType``: 0 or 1 in the source and in Spark, in text the name in
 :data:`kdump.formats.record_layout.TIMESTAMP_TYPES`. ``codec``: the codec's number in the source, elsewhere its name.
-``any``: a number or a text. ``json``: a JSON object."""
+``any``: a number or a text. ``json``: a JSON value."""
 
 
 class Column(NamedTuple):

@@ -1,7 +1,7 @@
 """Replaces payloads by keyed hashes (``--redact``), and hides the secrets in Kafka's own topics.
 
-The hash is HMAC-SHA256 (RFC 2104): equal payloads get equal hashes, and without the secret even short payloads cannot
-be guessed. Null stays null. With ``--redact value.email`` the column ``decoded`` has a hash in place of each field
+The hash is HMAC-SHA256 (RFC 2104): equal payloads get equal hashes, and without its key even short payloads cannot be
+guessed. Null stays null. With ``--redact value.email`` the column ``decoded`` has a hash in place of each field
 ``email``. The stored bytes contain these fields too, so they are hashed whole. Uncertain parts are hidden too. A
 payload that cannot be decoded has no ``data``. A text or number in the middle of a path is hashed.
 """
@@ -39,7 +39,7 @@ HASHED: Final = len(PREFIX) + 64
 
 
 class Redactor:
-    """Redacts records with one secret. Control records are not changed, because they hold no payload of users."""
+    """Redacts records with one secret key. Control records are not changed, because they hold no payload of users."""
 
     def __init__(self, key: bytes) -> None:
         from hmac import digest
@@ -53,7 +53,7 @@ class Redactor:
         return item._replace(records=ChangedRecords(item.records, self.record))
 
     def record(self, record: Record) -> Record:
-        """Return a record with hashes in place of payloads. Its sizes are still the stored sizes."""
+        """Return a record with hashes in place of key, value and header values. Its sizes are the stored ones."""
         headers = record.headers
         if isinstance(headers, ManyHeaders):
             headers = headers.changed(self._header)
@@ -72,7 +72,7 @@ class Redactor:
 
 
 def bare(damage: AnyDamage) -> AnyDamage:
-    """Return damage without the expected and found values, because a wrong field may be a part of a payload."""
+    """Return damage without its reason and the expected and found values: they may show parts of a payload."""
     reason = f"its {damage.kind} is wrong"
     if isinstance(damage, DamageError):
         return type(damage)(damage.kind, reason, position=damage.position)
@@ -232,7 +232,7 @@ class FieldRedactor(Redactor):
 
     @property
     def absent(self) -> list[str]:
-        """The fields that no decoded record had."""
+        """The fields that no decoded record had; empty if no record was read."""
         return [name for name, *_ in self._paths if self._has_read and name not in self._found]
 
     def __call__(self, item: SelectedBatch) -> SelectedBatch:

@@ -69,7 +69,7 @@ class SelectedBatch(NamedTuple):
         return self.batch.end if self.run is None else self.run.end
 
     def each(self, *, batches: bool) -> Iterator[SelectedBatch]:
-        """Yield the batches one by one. If ``batches`` is true, they have no records.
+        """Yield a single batch unchanged, or the batches of a run one by one, without records if ``batches`` is true.
 
         A run with ``may_break`` yields nothing and loses its batches: the reader then selects these one by one.
         """

@@ -61,7 +61,7 @@ Read: TypeAlias = "Callable[[bytes, int, int, int, list[int]], tuple[Any, int]]"
 MAX_DEPTH: Final = 200
 """Maximum number of levels of records, arrays and maps in a payload, because the JSON encoder is recursive."""
 _EMPTY_ITEMS: Final = 1_000_000
-"""Maximum number of array items in a payload that take 0 bytes (nulls, empty records)."""
+"""Maximum number of array items in a payload whose type may take 0 bytes (nulls, empty records)."""
 MAX_DECIMAL: Final = 1700
 """Maximum size of a decimal in bytes, so that Python can convert it to text (``sys.get_int_max_str_digits``)."""
 _UNITS: Final = {"millis": 10**3, "micros": 10**6, "nanos": 10**9}

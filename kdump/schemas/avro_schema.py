@@ -215,7 +215,7 @@ class _AvroParser:
 
 
 def _full_name(name: str, space: str) -> str:
-    """Return a name with its namespace. A name that begins with a dot has none."""
+    """Return a name with its namespace. A name with dots is full; one that begins with a dot has no namespace."""
     return name.removeprefix(".") if "." in name or not space else f"{space}.{name}"
 
 

@@ -1,7 +1,7 @@
 """Decodes keys and values with the schemas of a store, and the known layouts of MirrorMaker 2 and Kafka Streams.
 
-A result that is not complete has a ``problem`` and a reason. The schemas and their readers are loaded at the first
-payload that may need one, because few topics have such payloads.
+A result that is not complete has the keys ``problem`` and ``why``. The schemas and their readers are loaded at the
+first payload that may need one, because few topics have such payloads.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Decoded: TypeAlias = dict[str, Any]
 CHANGELOG: Final = "-changelog"
 """The suffix of a changelog's name (ProcessorStateManager.storeChangelogTopic)."""
 _OWN_LAYOUTS: Final = (".internal", "heartbeats", CHANGELOG)
-"""The suffixes of topics whose records have a known layout without a schema."""
+"""The suffixes of topics whose records may have a known layout without a schema."""
 
 
 def has_own_layouts(topic: str) -> bool:
@@ -49,7 +49,10 @@ class WrittenPayload(NamedTuple):
 
 
 class PayloadDecoder:
-    """Decodes payloads of ``formats``. For payloads of other formats it returns None."""
+    """Decodes payloads of ``formats``. For payloads of other formats it returns None.
+
+    Known layouts, and problems with unknown schemas, are returned only if ``formats`` has all formats.
+    """
 
     def __init__(
         self,

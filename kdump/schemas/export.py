@@ -212,7 +212,7 @@ def _call(method: str, path: str, body: Mapping[str, Any] | None = None) -> str:
 
 
 def _in_order(versions: Iterable[SchemaVersion], store: SchemaStore) -> Iterator[SchemaVersion]:
-    """Yield versions, each after the versions that it refers to and after the lower versions of its subject."""
+    """Yield versions in the order of their numbers, but each after the versions that it refers to."""
     chosen = {(version.subject, version.version): version for version in versions}
     done: set[tuple[str, int]] = set()
     left = sorted(chosen.values(), key=lambda each: (each.version, each.first_offset))

@@ -13,7 +13,7 @@ TimeWindowedSerializer of org.apache.kafka.streams.kstream. Times are ms since 1
 * rows of outer joins that have no partner yet: their time (int64), 1 or 0 for the left or right side (int8), the key.
 
 The bytes of a key do not identify their layout. A layout is assumed if the topic is a changelog and the times are in
-the years 1990 to 2100. All numbers are big endian.
+the years 1990 to 2099. All numbers are big endian.
 """
 
 from __future__ import annotations

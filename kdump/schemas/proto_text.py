@@ -2,7 +2,7 @@
 
 protoc is not used, because a C++ program should not read text from a log. No Python package makes descriptors without
 protoc: proto-schema-parser returns only a syntax tree, and takes 14 times as long as protoc. Options are skipped,
-except options that change the wire format or the presence of fields.
+except features that change the encoding or the presence of fields.
 """
 
 from __future__ import annotations
