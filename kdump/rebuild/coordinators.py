@@ -146,8 +146,7 @@ def _groups(collector: ConsumerGroups, at: int) -> Iterator[RebuiltGroup]:
 def _expiry(line: CommittedLine, group: GroupLine | None) -> int | None:
     """Return the expiry of a committed offset in ms, or None if it does not expire. Share groups have no expiry.
 
-    A group with stored members becomes empty only after the start, and then its retention begins. So its offsets expire
-    only if the commit has an expiry.
+    The offsets of topics to which a member of the group is subscribed do not expire.
     """
     return None if group is None or group.type == "Share" else line.expire_timestamp_ms
 

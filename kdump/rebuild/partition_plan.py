@@ -89,10 +89,11 @@ class PlannedSegment(NamedTuple):
 
 
 class LeftOutBytes(NamedTuple):
-    """Bytes of a copy that are not in the new log: valid batches of another history, or damage.
+    """Bytes of a copy that are not in the new log: valid batches that were not taken, or damage.
 
-    ``kind`` is ``diverged``, ``conflict``, ``uncommitted`` or ``misplaced`` for valid batches, and ``other topic`` for
-    a segment of another topic of the same name. Otherwise it is the kind of damage, and no copy has these offsets.
+    ``kind`` of valid batches: ``diverged`` (another history), ``conflict`` (they overlap batches of another copy),
+    ``uncommitted`` (they reach the high watermark) or ``misplaced`` (a wrong base offset). ``other topic``: a segment
+    of another topic of the same name. Otherwise it is the kind of damage, and no copy has these offsets.
     """
 
     path: str
@@ -108,6 +109,7 @@ class LeftOutBytes(NamedTuple):
 class PartitionPlan:
     """The plan of one partition.
 
+    - ``state``: ``lost`` (no copy), ``partial`` (offsets are lost), ``merged`` (from several copies) or ``whole``.
     - ``log_start`` and ``end``: the first offset and the end offset of the new log.
     - ``leader_epoch``: the highest leader epoch of all copies, or -1. The epoch of the new leader must be higher.
     - ``uncommitted``: the number of offsets from the highest high watermark in a checkpoint to the last batch.

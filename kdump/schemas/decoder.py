@@ -49,10 +49,7 @@ class WrittenPayload(NamedTuple):
 
 
 class PayloadDecoder:
-    """Decodes payloads of ``formats``. For payloads of other formats it returns None.
-
-    Known layouts, and problems with unknown schemas, are returned only if ``formats`` has all formats.
-    """
+    """Decodes payloads of ``formats``, else returns None. Known layouts and unknown schemas need all formats."""
 
     def __init__(
         self,
