@@ -1,7 +1,7 @@
 """Decodes keys and values with the schemas of a store, and the known layouts of MirrorMaker 2 and Kafka Streams.
 
-A result that is not complete has the keys ``problem`` and ``why``. The schemas and their readers are loaded at the
-first payload that may need one, because few topics have such payloads.
+Known layouts are tried first. A result that is not complete has the keys ``problem`` and ``why``. The schemas and their
+readers are loaded at the first payload that may need one, because few topics have such payloads.
 """
 
 from __future__ import annotations
@@ -174,7 +174,10 @@ class PayloadDecoder:
     def written(
         self, topic: str, side: Side, payload: bytes, frame: SchemaFrame, candidates: list[SchemaVersion]
     ) -> WrittenPayload:
-        """Return the most likely schema of a payload among ``candidates`` (not empty), and the message's position."""
+        """Return the most likely schema of a payload among ``candidates`` (not empty), and the message's position.
+
+        The subjects are preferred in this order: ``TOPIC-SIDE``, ``TOPIC-NAME`` and ``NAME`` (of the message), others.
+        """
         from kdump.schemas.protobuf import read_indexes
 
         indexes: list[int] = []

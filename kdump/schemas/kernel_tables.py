@@ -27,7 +27,10 @@ _Node: TypeAlias = tuple[int, int, int, int, int]
 
 
 def avro_text(schema: AvroType, quote: Callable[[str], str]) -> AvroText | None:
-    """Return the kernel's writer of payloads as JSON; None for unsupported schemas. ``quote``: text -> JSON string."""
+    """Return the kernel's writer of payloads as JSON; None for bytes, and for arrays whose items may take 0 bytes.
+
+    ``quote`` returns a text as a JSON string.
+    """
     if isinstance(schema, Primitive) and schema.kind == "bytes":
         return None  # payloads of only bytes have no length (AvroReader.read)
     plan = _AvroPlan(quote)
