@@ -99,9 +99,9 @@ class Threads:
     ) -> Generator[tuple[R, S]]:
         """Yield the result of each chunk, and the state after the chunk.
 
-        An error of ``chunks`` or ``work`` is raised after the results before it. After a TooMuchError ``split`` divides
-        every chunk that has no result yet, and each part has its own result. No thread reads the source after the
-        generator is closed.
+        An error of ``chunks`` or ``work`` is raised after the results before it. After a TooMuchError only the calling
+        thread makes results: ``split`` divides every chunk that has no result yet, and each part has its own result. No
+        thread reads the source after the generator is closed.
         """
         threads = _ChunkThreads(iter(chunks), work)
         turn: Turn[S] = Turn()

@@ -1,7 +1,8 @@
 """Forked processes that write standard output in turns, with the same bytes as one process.
 
-Each of N processes makes every Nth chunk (:mod:`kdump.parallel.chunks`). It holds the output of a chunk until all
-earlier chunks are written. Forked processes can read the files that their parent has open.
+Each of N processes makes every Nth chunk (:mod:`kdump.parallel.chunks`). It holds the output of a chunk until its
+turn: all earlier output is written, and the previous process has sent the state after its chunk through a pipe. Forked
+processes can read the files that their parent has open.
 """
 
 from __future__ import annotations
