@@ -92,6 +92,7 @@ class Salvaged(NamedTuple):
     refused: tuple[str, ...]
     """Messages on invalid files beside the logs, which a broker would refuse, and on unreadable leader epochs."""
     unreadable: tuple[UnreadableError, ...]
+    """The errors of ``partition.metadata`` files that could not be read."""
     log_start: int | None
     """The highest log start offset of the replicas, or None if no checkpoint has one."""
 

@@ -71,7 +71,7 @@ UNPACKING: Final = 8
 BUDGET: Final = 1 << 16
 """Number of records that a search for the next valid batch may skip; ``FRAMED`` of the resync module adds to it."""
 UNKNOWN: Final = -(1 << 63)
-"""The last offset before a part, while it is unknown. Any offset after this value is a gap."""
+"""The last offset before a run, while it is unknown. Any offset after this value is a gap."""
 
 
 class Positioned(Protocol):

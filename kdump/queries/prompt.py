@@ -26,7 +26,7 @@ select from where group order by having limit join left using union all distinct
 like not null and or case when then else end desc asc exclude explain describe timestamptz interval
 """
 HISTORY: Final = "KDUMP_HISTORY"
-"""The environment variable with the path of the history file; an empty value means no history."""
+"""The variable with the path of the history file (default: below XDG_STATE_HOME); an empty value means no history."""
 HELP: Final = """\
 .help                this text
 .tables              the views
@@ -39,7 +39,7 @@ A statement ends with a semicolon. Ctrl-C stops a query."""
 
 
 class Prompt:
-    """Reads statements and runs them with ``ask`` (text, format, output file if any); ``show`` prints columns."""
+    """Reads statements and runs them with ``ask`` (text, format, output file or None). ``show`` prints columns."""
 
     def __init__(
         self,
