@@ -1,4 +1,4 @@
-"""The tables of ``kdump du``: log dirs and folders, or topics, or segments (largest first); then other files."""
+"""The tables of ``kdump du``: log dirs, folders (largest first), other files; or segments, other files; or topics."""
 
 from __future__ import annotations
 
