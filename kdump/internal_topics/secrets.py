@@ -149,7 +149,7 @@ def is_metadata(key: bytes | None, value: bytes | None) -> bool:
 
 
 def metadata_value(_: bytes | None, value: bytes | None) -> bytes | None:
-    """Return a value of the metadata log without its secrets. If it is malformed and may have any, hide it whole."""
+    """Return a value of the metadata log without secrets. If it may have any and cannot be decoded, hide it whole."""
     if not value or (made := decode(cluster_metadata.TOPIC, None, value)) is None or made.value is None:
         return value
     if made.type in _HARMLESS:

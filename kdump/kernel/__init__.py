@@ -1,4 +1,4 @@
-"""The kernel, kdump's compiled code: it converts records to text or columns, and checks entries of indexes.
+"""The kernel, kdump's compiled code: it reads, filters and converts records, and checks and creates index entries.
 
 Compiled code reads well-formed batches only. It stops before any other batch; plain Python (the general path) continues
 and reports errors. Without compiled code, plain Python reads everything with the same results. A module of this package

@@ -97,7 +97,7 @@ cdef _rows(first, block, Py_ssize_t at, long long place, long long most, long lo
 cdef Py_ssize_t like(
     const unsigned char* data, Py_ssize_t left, long long attributes, long long horizon, long long most
 ) noexcept nogil:
-    """Return the size of the batch at ``data``; 0 if it is invalid, incomplete or not similar (see :func:`rows`)."""
+    """Return the size of the batch at ``data``; 0 if it is not similar (:func:`rows`). The checksum is not verified."""
     if left < _HEADER_SIZE:
         return 0
     cdef long long size = _OVERHEAD_SIZE + big(data + _LENGTH, 4)
@@ -187,11 +187,11 @@ cdef long long _extreme(table, Py_ssize_t column, Py_ssize_t row, Py_ssize_t end
 
 
 def usual(table, agrees):
-    """Return a byte for each row: 1 if its batch is complete and continues the previous batch, else 0.
+    """Return a byte for each row: 1 if its batch is complete and continues that of the previous row, else 0.
 
-    Such a batch starts with the next offset and has the same leader epoch. It has a record for each of its offsets, and
-    either all of producer id, epoch and sequence or none of them. Its records agree with its header: ``agrees`` is the
-    result of :meth:`kdump.kernel.records.Cursor.agreeing`.
+    The byte of the first row is 0. A batch that continues another starts with the next offset and has the same leader
+    epoch. It has a record for each of its offsets, and either all of producer id, epoch and sequence or none of them.
+    Its records agree with its header: ``agrees`` is the result of :meth:`kdump.kernel.records.Cursor.agreeing`.
     """
     told = bytearray(len(table) // _ROW)
     cdef const long long[::1] numbers = table

@@ -418,7 +418,10 @@ cdef class FactBuffer(Cursor):
             fact.high = 1
 
     cdef begin_table(self, keys, part, Py_ssize_t words):
-        """Start an empty table for about ``keys`` keys. A slot has ``words`` numbers of 64 bits, first the digest."""
+        """Start an empty table for about ``keys`` keys. A slot has ``words`` numbers of 64 bits, first the digest.
+
+        ``part``: the number of the table, the count of tables that divide the keys, and the secret of the digests.
+        """
         self.number, self.of, secret = part
         if len(secret) != 16:
             raise ValueError("a secret has 16 bytes")
@@ -508,7 +511,7 @@ cdef inline void sip_rounds(Word* state, int rounds) noexcept nogil:
 
 @cython.final
 cdef class OffsetTable(FactBuffer):
-    """The newest offset of each key. ``latest`` is the last offset, ``most`` the maximum number of keys."""
+    """The newest offset of each of at most ``most`` keys. ``latest``: the last offset of a key or end of a batch."""
 
     cdef public long long latest
     cdef public Py_ssize_t most
@@ -619,7 +622,7 @@ cdef class SizeTable(FactBuffer):
                 self.record += 1
 
     def largest(self, most):
-        """Return the ``most`` keys with the most bytes, like ``KeySizes.largest`` of the general path."""
+        """Return (bytes, -batch, -record, records) of the ``most`` keys with the most bytes (``KeySizes.largest``)."""
         from heapq import heappush, heappushpop  # few runs need a heap
 
         cdef list found = []

@@ -256,8 +256,8 @@ cdef class Lines(Cursor):
     def run(self, head, shape, limit):
         """Return the lines of the next batches of :meth:`stack`: ``head`` for a batch, then ``shape`` for each record.
 
-        Lines end when ``limit`` bytes are filled, and the next call continues. ``row`` is the number of batches with
-        printed lines, ``left`` the number of remaining records of the last batch. ``stuck`` is true if the kernel
+        Lines end when ``limit`` bytes are filled, and the next call continues. ``row`` is the row after the last batch
+        with printed lines, ``left`` the number of remaining records of that batch. ``stuck`` is true if the kernel
         cannot print the next record. The result has the lines before this record; with ``whole_batches`` it has no
         lines of this record's batch. It is valid until the next call.
         """

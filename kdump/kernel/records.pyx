@@ -657,8 +657,8 @@ def may_hold(const unsigned char[::1] block, bytes needle):
 cdef class Picks(Cursor):
     """Counts the wanted records of consecutive batches. ``since`` and ``until`` (exclusive) are in ms.
 
-    Wanted offsets are ``first`` to ``last``. A wanted record has one of ``keys`` (empty: any key) and all ``headers``
-    (key, and value or None for any). ``values`` True selects values that are not null, False null values, None both.
+    Wanted offsets are ``first`` to ``last`` (inclusive). A wanted record has one of ``keys`` (empty: any key) and all
+    ``headers`` (key, and value or None for any). ``values``: False: only null values, True: only others, None: all.
     """
 
     cdef long long first

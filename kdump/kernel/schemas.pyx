@@ -6,7 +6,7 @@ An Avro schema is a list of nodes, a Protobuf schema a list of messages with the
 order of the general path: fields without presence, lists, maps, then fields with presence in the order of the payload.
 
 The methods ``text`` return None for a malformed payload and for rare cases, and the general path reads the payload.
-Rare cases in Protobuf are unknown fields, and several occurrences of a field that is not repeated in the schema.
+Rare cases in Protobuf are for example unknown fields, and several occurrences of a field that is not repeated.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ cdef class JsonText:
         return True
 
     cdef int real(self, int size, bint is_short) except -1:
-        """Write a floating-point number of 4 or 8 bytes. ``is_short``: the fewest digits that give the same 4 bytes."""
+        """Write a floating-point number of 4 or 8 bytes. ``is_short``: 6 to 8 digits if they give the same 4 bytes."""
         cdef float single
         cdef double value
         cdef double rounded
@@ -243,10 +243,10 @@ cdef enum:
 
 cdef struct Node:
     int kind
-    long long number  # bytes of a fixed; scale of a decimal; digits of a time, plus 16 for a local timestamp
+    long long number  # first text of a record; scale of a decimal; digits of a time, plus 16 for a local timestamp
     int first  # first index in links and texts
     int count
-    long long size  # size of a fixed decimal
+    long long size  # bytes of a fixed type; 4 for a time in an int
 
 cdef int _AVRO_LEVELS = 200  # maximum depth of records, arrays and maps, as in the general path
 cdef int _MAX_KEYS = 32  # maximum number of keys of a map, because each is compared with all others
