@@ -1,7 +1,7 @@
 """Reads files in archives (tar, zip), compressed files and standard input.
 
-Uncompressed members are read in place. A compressed tar, a pipe on standard input and a compressed member of a zip are
-first decompressed to an unnamed temporary file in ``TMPDIR``.
+Uncompressed members are read in place. Other content is first decompressed or copied to an unnamed temporary file in
+``TMPDIR``: compressed files and members of a zip, a pipe on standard input, and archives that are not local files.
 """
 
 from __future__ import annotations
@@ -438,7 +438,7 @@ def _pax_records(data: bytes, start: int) -> bytes:
 
 
 def _headers_within(size: int, headers: _Headers) -> type[tarfile.TarInfo]:
-    """Return a TarInfo class that rejects members larger than an archive of ``size`` bytes, and negative sizes."""
+    """Return a TarInfo class that truncates a member at the archive's end, byte ``size``, and rejects wrong sizes."""
 
     class BoundedTarInfo(tarfile.TarInfo):
         @classmethod

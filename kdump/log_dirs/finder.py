@@ -1,7 +1,7 @@
 """Finds the partitions, with their segments in order, in the paths that a user names.
 
 Files, globs, partition folders, log dirs, archives and ``-`` become :class:`Partition` objects. Folders are listed one
-at a time, and no file stays open. Skipped files are reported as notes.
+at a time, and only archives stay open. Skipped files are reported as notes.
 
 Names: ``<topic>-<partition>`` is a partition folder; ``<topic>-<partition>.<uuid>-delete``, ``-future`` and ``-stray``
 are leftovers (``UnifiedLog``). ``<base offset>.log`` is a segment. A segment that a broker is adding or removing has
@@ -59,7 +59,7 @@ class Wanted(NamedTuple):
     test: Callable[[Name], bool] | None = None
     """A further condition on the name of a folder."""
     leftovers: bool = False
-    """Whether ``.deleted``, ``.swap`` and ``.cleaned`` files and -delete, -future and -stray folders are selected."""
+    """Whether ``.deleted``, ``.swap``, ``.cleaned`` files and -delete, -future, -stray folders in a path are read."""
     siblings: bool = False
     """Whether named files without records, such as indexes, are selected. They become ``Partition.others``."""
     max_batch_bytes: int = DEFAULT_LIMIT
@@ -137,7 +137,7 @@ class Finder:
         self.report = report
         self.note, self.fail = report.note, report.fail
         self.found_names: set[Name] = set()
-        """The names of all folders with a log, and of unread folders with the name of a partition."""
+        """The names of folders with a log, of unreadable folders, and of partition folders that are not selected."""
         self.unread: set[Name] = set()
         """The names of unreadable folders."""
         self.without_log: list[UnreadableError] = []
@@ -409,7 +409,7 @@ class Finder:
         return UnreadableError(shown, reason, f"name the archives inside as paths: {paths}")
 
     def _folder(self, folder: Entry, files: Files, name: Name) -> Iterator[Partition]:
-        """Yield the partition of a folder, and the partitions of all folders below it."""
+        """Yield the partition of a folder, and those of the folders below it that :meth:`_enters` accepts."""
         left = [(name, folder, False, False)]
         while left:
             name, folder, in_log_dir, in_partition = left.pop()

@@ -89,7 +89,8 @@ class Segment(NamedTuple):
 class Partition(NamedTuple):
     """The segments of one folder in offset order. ``others`` are the other files of the folder.
 
-    ``whole`` is false if the user named single files: the log may have other segments after the first one.
+    ``whole`` is false if the log may have other segments after the first one: the user named single files, and the
+    folder has such a segment or is unreadable.
     """
 
     files: Files

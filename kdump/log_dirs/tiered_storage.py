@@ -4,7 +4,7 @@ For each segment Aiven's remote storage manager writes a ``.log``, an ``.indexes
 (:mod:`kdump.formats.rsm_manifest`) below ``<prefix>/<topic>-<topic id>/<partition>``. :class:`TieredFiles` lists them
 as a decrypted, decompressed ``.log`` with ``.index``, ``.timeindex`` and ``.txnindex``. It leaves out the producer
 snapshot: in remote storage it has the state at the end of the segment, but in a log dir it has the state at the start.
-Files without a manifest, such as plain copies by other managers, are listed unchanged.
+Other files, and a ``.log`` with neither manifest nor ``.indexes`` (another manager's copy), are listed unchanged.
 
 A broker copies a segment to remote storage, and later deletes it from its disk. So the log begins in remote storage and
 ends on the disk. A segment in both places is read from the disk. Remote segments overlap each other after a change of
@@ -344,7 +344,7 @@ class RemoteStorage:
 
 
 class RemotePartitions:
-    """The partitions of remote storage, to be joined with the local partitions of the same topic id."""
+    """The partitions of remote storage, to be joined with the local partitions of the same name and topic id."""
 
     def __init__(self, partitions: Iterable[Partition], report: Reporter) -> None:
         self._report = report
@@ -353,7 +353,7 @@ class RemotePartitions:
             self._left.setdefault((one.topic, one.partition), []).append(one)
 
     def join(self, local: Partition) -> Partition:
-        """Return a local partition joined with its remote segments; unchanged if none has its topic id."""
+        """Return a local partition, joined with the remote one of its name and (if known) topic id if there is one."""
         there = self._left.get((local.topic, local.partition), [])
         topic_id = local_id(local, self._report) if there else None
         for one in there:
@@ -387,10 +387,11 @@ def folder_id(remote: Partition) -> str | None:
 
 
 def joined(local: Partition, remote: Partition) -> Partition:
-    """Return a partition with local and remote segments, and each offset in one segment. Local segments are preferred.
+    """Return a partition with local and remote segments, and each offset in one segment.
 
-    Each remote segment is read up to the start of the next one. A segment is left out if a segment of the same or a
-    later epoch has all its offsets. If several have the same base offset, the segment with the latest epoch is kept.
+    Remote segments that begin at or after the first local one are left out. Each other one is read up to the start of
+    the next segment. It is left out if a remote segment of the same or a later epoch has all its offsets. If several
+    have the same base offset, the segment with the latest epoch is kept.
     """
     begins = min((one.base_offset for one in local.logs if one.base_offset is not None), default=None)
     kept: list[Segment] = []

@@ -96,7 +96,7 @@ class _Bounded:
 
 
 def directory(descriptor: int) -> ZipContent:
-    """Return the members of an open zip. Raises ValueError for a broken directory."""
+    """Return the members of an open zip. Raises ValueError for a broken directory, LimitError for a large one."""
     try:
         with zipfile.ZipFile(_Bounded(descriptor)) as found:
             listed = found.infolist()
