@@ -154,7 +154,7 @@ def backwards(segment: Segment) -> Iterator[SegmentPart]:
 
 def _starts(segment: Segment, source: Source) -> Callable[[int], int]:
     """Return a function: position -> start of a valid batch at or before this position, or 0 if none is known."""
-    seeker = Seeker(segment, source, lambda _: None)  # without a valid index the whole segment is read
+    seeker = Seeker(segment, source, lambda _: None)  # without a valid index the length fields are followed
     if seeker.offset_index:
         return seeker.by_position
     starts = _apart(source)

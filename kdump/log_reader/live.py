@@ -1,7 +1,8 @@
 """Reads the batches that a running broker appends to a partition.
 
 A broker appends to the last segment until it starts a new one. Bytes at the end that are not a valid batch may be an
-unfinished write. They are damage if the next poll finds the same position and file size.
+unfinished write. A damaged range of the last segment is reported only if the next poll finds the same position and
+file size. A truncated batch at the end and padding are not reported.
 """
 
 from __future__ import annotations
@@ -25,7 +26,10 @@ if TYPE_CHECKING:
 
 
 class LiveReader:
-    """Reads the new batches of a partition after the offset ``after``, without outcomes of transactions."""
+    """Reads all batches of a partition, or those after the offset ``after`` in its last segment, then new batches.
+
+    All outcomes of transactions are None.
+    """
 
     def __init__(self, reader: PartitionReader, partition: Partition, after: int | None = None) -> None:
         self._reader = reader

@@ -141,7 +141,7 @@ class PartitionReader:
     def read_part(
         self, partition: Partition, segment: Segment, part: SegmentPart
     ) -> Iterator[SelectedBatch | DamagedRange]:
-        """Yield the selected batches of a part (no filter by offset or time). Then set the results in ``part``."""
+        """Yield the selected batches of a part, then set the results in it. The filter must not be ``is_bounded``."""
         selection, facts = self._begin(partition, reported=part.start > 0 or segment != partition.segments[0])
         yield from self._segment(segment, selection, facts._replace(name=segment.name), part)
 

@@ -210,7 +210,7 @@ def each_once_in_turn(
     """Yield the partitions that :func:`each_once` returns, if possible before the finder has found all.
 
     ``partitions`` are the result of a finder for ``paths``. This function first lists the names of all folders. It
-    yields partitions at once, up to the first partition whose name two folders have. Then it waits for the rest.
+    yields partitions at once while exactly one folder has their name. Then it waits for the rest.
     """
     names = _names_below(paths)
     left = iter(partitions)

@@ -1,6 +1,6 @@
 """Chooses the segments of a partition, and the byte range of a segment, that may hold selected records.
 
-Segments are excluded by their names, first offsets and time indexes. Byte ranges are excluded by index entries that
+Segments are excluded by their names, first batches and time indexes. Byte ranges are excluded by index entries that
 point at valid batches (:mod:`kdump.segments.index_lookup`).
 """
 
@@ -139,6 +139,7 @@ def within(
 ) -> Iterator[Segment]:
     """Yield the segments among ``chosen`` that may hold records within the times of a filter.
 
+    Segments after ``until`` are left out only if the times of the partition's segments are known to be in order.
     ``skipped`` and ``note`` are those of :func:`segments`.
     """
     spans = dict(_spans(partition))

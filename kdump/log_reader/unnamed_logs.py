@@ -46,7 +46,7 @@ def with_names(
     - If ``name`` is BY_PATH, copies of a log (:class:`LogCopies`) get one name, and different logs different names.
     - Logs without a topic whose path the user did not give are skipped; with ``every`` they are yielded unchanged.
     - Folders without a segment are yielded unchanged. Given files that belong to no segment are skipped.
-    - With ``only_known``, folders without a segment and logs of topics that are not Kafka's own are skipped.
+    - With ``only_known``, logs without a topic are skipped if they have no segment or are not of Kafka's own topics.
 
     ``note`` is called for each renamed log, and for each skipped log or file unless ``only_known`` skips it. It is also
     called for each folder if the user gave only some of its segments.
