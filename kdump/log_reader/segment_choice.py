@@ -139,7 +139,7 @@ def within(
 ) -> Iterator[Segment]:
     """Yield the segments among ``chosen`` that may hold records within the times of a filter.
 
-    Segments after ``until`` are left out only if the times of the partition's segments are known to be in order.
+    Segments after ``until`` are left out if their times are known, and the known times of all segments are in order.
     ``skipped`` and ``note`` are those of :func:`segments`.
     """
     spans = dict(_spans(partition))
