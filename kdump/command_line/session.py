@@ -148,7 +148,6 @@ class Session:
 
     @property
     def statuses(self) -> set[int]:
-        """The exit statuses of all reports so far."""
         return self.reported.statuses
 
     def watch(self, total: int) -> None:
@@ -230,7 +229,6 @@ class Session:
         self.statuses.add(ExitStatus.DAMAGED)
 
     def add_status(self, status: int) -> None:
-        """Add the exit status of a part of the run."""
         self.statuses.update({status} - {0})
 
     def damaged_range(self, file: str, damage: Damage) -> None:

@@ -63,7 +63,7 @@ LARGEST: Final = 3
 
 
 class _Verdict:
-    """Collects the findings of a check. At the end it prints the gravest findings and the verdict on each broker."""
+    """Collects the findings of a check. :meth:`end` makes ``lines``: a total, the gravest findings, the verdicts."""
 
     def __init__(self) -> None:
         self._found: list[Finding] = []

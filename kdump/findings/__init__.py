@@ -22,7 +22,7 @@ class Level(StrEnum):
     DERIVED = "derived"
     """A file that can be rebuilt from the log is wrong."""
     LOG = "log"
-    """The log itself is damaged."""
+    """Any graver problem: a damaged log, missing records, or a wrong file or folder that a start depends on."""
 
 
 def _brief(value: str | int | None) -> str | int | None:

@@ -19,8 +19,6 @@ SHAPE = "topic, partition and offset"
 
 
 class PartitionOffset(NamedTuple):
-    """One entry of the file."""
-
     topic: str
     partition: int
     offset: int

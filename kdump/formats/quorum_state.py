@@ -75,7 +75,6 @@ def _refuse(constant: str) -> NoReturn:
 
 
 def _fits(value: int, bits: int) -> bool:
-    """Return whether a number fits into ``bits`` bits with a sign."""
     return -(1 << bits - 1) <= value < 1 << bits - 1
 
 

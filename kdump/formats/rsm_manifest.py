@@ -1,7 +1,7 @@
 """``<offset>-<segment id>.rsm-manifest``: the description of a segment that Aiven's remote storage manager copied.
 
 It describes two objects. ``.log`` is the segment in chunks of equal size; each chunk may be compressed, and then
-encrypted. ``.indexes`` holds the files beside the segment, one after the other and uncompressed.
+encrypted. ``.indexes`` holds the files beside the segment, one after the other: uncompressed, but encrypted too.
 Source: Aiven's tiered-storage-for-apache-kafka, classes SegmentManifestV1, ChunkIndex and ChunkSizesBinaryCodec. JSON::
 
     version            "1"

@@ -254,6 +254,6 @@ VotersRecord; type 6 from 3.8; versions 0 from 3.8; flexible 0+
 """)
 """The control records of KRaft: leader change, snapshot header and footer, version, voters (KIP-595, 630, 853).
 
-The key of a control record has the type (:mod:`kdump.records.control`). The value is the message. Its first field is
-the version. Source: ``org.apache.kafka.common.message``.
+The key of a control record has the type (:mod:`kdump.records.control`). The value is the message. From 3.0 on its
+first field is the version. Source: ``org.apache.kafka.common.message``.
 """

@@ -44,7 +44,7 @@ class OffsetsWords(NamedTuple):
     protocol_type_of_empty: bool = True
     """Whether the protocol type of a group without members is printed."""
     null_user_data: bool = False
-    """Whether a member's user data may be null."""
+    """Whether a member's user data may be null; otherwise null ends the run."""
     members_once: bool = False
     """Whether a group with the same member twice ends the run; the last member is not checked."""
     instances_once: bool = False
@@ -52,6 +52,7 @@ class OffsetsWords(NamedTuple):
     reads_subscriptions: bool = False
     """Whether the subscriptions of a consumer group's members are read. Malformed ones then end the run."""
     members_order: Callable[[Iterable[str], Callable[[str], int]], list[str]] = java_hash_order.scala_2_12
+    """Returns the members of a group in the order of the release's hash map."""
 
 
 class TransactionWords(NamedTuple):
@@ -63,12 +64,13 @@ class TransactionWords(NamedTuple):
         "txnLastUpdateTimestamp={last_update},txnTimeoutMs={timeout}"
     )
     partitions: tuple[str, str, str] = ("Set(", ", ", ")")
+    """The texts before, between and after the partitions."""
     deletes: bool = False
     """Whether <DELETE> is printed for a null value; otherwise a null value ends the run."""
     unknown_key: str = ""
     """The key's text for an unknown type; if empty, such a record ends the run."""
     states: int = 8
-    """The number of known states of a transaction."""
+    """The number of known states of a transaction; a higher state ends the run."""
     client_versions: int | None = None
     """The highest known transaction version of a client; higher versions end the run. None: not checked."""
     partitions_order: PartitionsOrder = java_hash_order.scala_2_12_sets

@@ -34,6 +34,7 @@ class Dialect(NamedTuple):
     options: frozenset[str]
     """The options of the release, without dashes."""
     decoders_imply_print: bool = False
+    """Whether a decoder switch or class implies --print-data-log."""
     print_is_deep: bool = False
     """Whether --print-data-log implies --deep-iteration."""
 
@@ -103,6 +104,7 @@ class Dialect(NamedTuple):
     gaps_by_offset: bool = False
     """Whether gaps are in offset order, only the last one after each offset; otherwise all, the last one first."""
     file_order: Callable[[Iterable[str]], list[str]] = scala_2_9_files
+    """Returns the files of a report in the order of the release's hash map."""
     reports_by_name: bool = False
     """Whether reports contain file names; otherwise absolute paths."""
     trailing_bytes: str = "Found {count} invalid bytes at the end of {name}"
