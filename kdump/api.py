@@ -273,7 +273,7 @@ def _cells(record: LogRecord) -> Iterator[str]:
 
 
 class Decoding(NamedTuple):
-    """The options for decoding payloads. The registry's topic is in ``schemas``; None means the paths of the log."""
+    """The options for decoding payloads. ``schemas`` has the registry's ``topic``; None: the log's paths have it."""
 
     decode: str
     schemas: Path | None
@@ -573,7 +573,7 @@ class CheckReport(TableResult):
 
     @property
     def status(self) -> int:
-        """The exit status: 0 nothing found, 1 unreadable or absent, 3 damage, 4 only derived files are wrong."""
+        """The exit status: 0 no problem, 1 unreadable or absent, 3 damage or failing start, 4 wrong derived files."""
         return 1 if self.unreadable or self.absent else findings_status(self.findings)
 
     def __repr__(self) -> str:

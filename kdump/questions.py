@@ -361,7 +361,7 @@ def producers(
     at: Time | None = None,
     gaps: bool = False,
 ) -> Answer[ActiveProducer | SequenceBreak]:
-    """Return the active producers of each partition; ``gaps`` adds the gaps in their sequence numbers.
+    """Return the active producers of each partition; ``gaps`` adds the breaks in their sequences.
 
     >>> [line.producer_id for line in producers("golden/brokers/4.2.2", topic="idem").lines]
     [9, 10]

@@ -417,7 +417,7 @@ class Cleaning:
         self._legacy_horizon = 0 if newest_clean is None else newest_clean - delete_retention
 
     def run(self) -> Cleaned:
-        """Return the removed records. Raises UnreadableError."""
+        """Return the result of the cleaning. Raises UnreadableError."""
         done = Cleaned()
         count = self._parts()
         whole = all_keys()

@@ -253,7 +253,7 @@ class _Search:
             self.seen.add(Sighting(offset, span, key, is_tombstone, marker, ended))
 
     def lose(self, segment: Segment, region: Damage | Trailing) -> None:
-        """Add a damaged range, or a truncated batch at the end unless a broker may still be writing it."""
+        """Add a damaged range or a truncated batch that no broker is writing. Then give up on ``waiting``."""
         if isinstance(region, Trailing) and not log_end.tail(segment, region).is_damage:
             return
         following = self._segments[self._segments.index(segment) + 1 :]
