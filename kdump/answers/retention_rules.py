@@ -130,7 +130,12 @@ Reason: TypeAlias = Literal["logStart", "size", "time"]
 
 @dataclass(frozen=True)
 class RetentionRules:
-    """The rules of releases from ``since`` on. ``order``: the reasons to delete a segment, in the order of checks."""
+    """The rules of releases from ``since`` on. ``order``: the reasons to delete a segment, in the order of checks.
+
+    ``times_from_index``: age is counted from the largest timestamp, not from the last write of the file.
+    ``waits_for_high_watermark``: a segment that ends above it stays. ``compact_goes_below_log_start``: segments below
+    the log start are deleted also without the policy delete. ``remote``: tiered topics have local limits.
+    """
 
     since: tuple[int, ...]
     order: tuple[Reason, ...] = ("time", "size")

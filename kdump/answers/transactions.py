@@ -113,10 +113,7 @@ class PartitionTransaction:
     last_transactional_id: str | None = None
     """The transactional id that has, had or will have the producer id. It need not list the partition."""
     held_back: int = 0
-    """The number of offsets that read_committed consumers cannot read because of this transaction.
-
-    Only the oldest open transaction of a partition counts; 0 for the others.
-    """
+    """The number of offsets that the oldest open transaction hides from read_committed consumers; 0 for others."""
     why: str = ""
     start_time_ms: int | None = None
     clock: Clock = "records"

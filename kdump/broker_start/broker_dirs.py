@@ -217,7 +217,10 @@ class StartOptions(NamedTuple):
 
 
 class BrokerDirs:
-    """The log dirs of one broker, with its metadata.log.dir. ``is_complete``: it is known to have no other log dirs."""
+    """The log dirs of one broker, with its metadata.log.dir. ``is_complete``: it is known to have no other log dirs.
+
+    ``metadata_dir`` is that config, else the first log dir. If other log dirs may exist, it is the one with the log.
+    """
 
     def __init__(self, found: Sequence[DirIds], options: StartOptions, *, is_complete: bool) -> None:
         self.is_complete = is_complete

@@ -265,6 +265,7 @@ class Loading(NamedTuple):
     """The facts outside the folder that decide the loading of a log: see :func:`kdump.recovery.log_loader.dry_run`."""
 
     clean: bool
+    """Whether the last stop was clean. A -delete folder is loaded as after a clean stop in any case."""
     recovery_point: int
     log_start: int
     release: StartRelease
@@ -417,10 +418,7 @@ def _unusable_indexes(folder: LogFolder, how: Loading) -> list[StartCause]:
 
 
 def _is_replayed(folder: LogFolder, end: int, how: Loading) -> bool:
-    """Return whether a broker reads a segment for producer state.
-
-    All producer snapshots are before its ``end``. After a clean stop there must be a snapshot.
-    """
+    """Return whether a segment is read for producer state: all snapshots are below ``end`` (one or more if clean)."""
     ends = (f".{file_names.PRODUCER_SNAPSHOT}",)
     snapshots = [file_names.offset_of(name) or 0 for name in folder.inside if name.endswith(ends)]
     return max(snapshots, default=0) < end and bool(snapshots or not how.clean)

@@ -252,7 +252,6 @@ def is_preallocated(index_size: int, time_size: int) -> bool:
 
 
 def log_finding(file: str, position: int, damage: DamageError) -> Finding:
-    """Return the finding on damage in a batch that begins at byte ``position``."""
     return Finding(
         level=Level.LOG,
         file=file,

@@ -269,6 +269,7 @@ class LogCheck:
     ) -> Iterator[Finding]:
         """Yield the findings on the whole log: gaps, timestamp types, open transactions and future timestamps.
 
+        A gap in the newest segment is a loss if compaction is unknown. Any gap is a loss if compaction is excluded.
         ``cut`` has the base offsets of segments whose index points past their log: a gap after such a segment is a
         loss. ``vanished`` has offsets in both indexes that no batch has: a gap with such an offset is a loss.
         ``restored`` has ranges of offsets (begin, end) in segments that a start restores: gaps in them are dropped.

@@ -322,7 +322,7 @@ class DumpOptions:
 
     @property
     def take(self) -> Take:
-        """The form in which the reader returns batches: without records, counted, for the kernel, or parsed."""
+        """The form in which the reader returns batches: alone, counted, unparsed for the kernel, or parsed."""
         if self.batches:
             return Take.BATCH_RUNS if self.limit is None and self.head is None else Take.BATCHES
         if self.counting:

@@ -193,7 +193,6 @@ class PieceWork:
 
 
 def print_pieces(dump: Dump, partitions: Sequence[Partition], jobs: int, out: BinaryIO) -> None:
-    """Print the selected records of partitions with several processes."""
     run = dump.session
     progress, run.progress = run.progress, session.Progress()
     reader = dump.reader()

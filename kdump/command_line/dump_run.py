@@ -96,7 +96,6 @@ class Dump:
         return printer if self.options.show_secrets or self.options.batches else HidingPrinter(printer)
 
     def run(self, partitions: Iterable[Partition], out: BinaryIO) -> None:
-        """Print the selected records of all partitions."""
         reader = self.reader()
         printer = None if self.options.count else self.printer(out)
         if printer is not None:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 KEPT: Final = 1000
-"""Maximum number of findings that are kept for the verdict, in addition to all grave findings."""
+"""After this number of findings, only grave ones are kept for the verdict."""
 FINDINGS: Final = [
     *PARTITIONS,
     click.option(
@@ -60,7 +60,7 @@ class FindingsOutput:
         self.summary = CheckSummary()
         self.summary.words = ["kdump", *(printable(shell_word(word)) for word in _without_jobs(sys.argv[1:]))]
         self._found: list[Finding] = []
-        """The findings for the verdict: all grave findings, and the first KEPT others."""
+        """The findings for the verdict, without remarks: the first KEPT, then only grave ones."""
         self._started: list[Started] = []
 
     def add(
