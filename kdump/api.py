@@ -309,9 +309,9 @@ class Decoding(NamedTuple):
 class Log:
     """The result of :func:`open`: iterate it, or call :meth:`batches` or :meth:`to_arrow`, as often as you like.
 
-    ``damage`` has the damaged ranges of the iteration that began last, ``notes`` its notes. An earlier iteration that
-    still runs adds nothing to them. A ``with`` statement is possible but not needed, because files are open only while
-    they are read.
+    ``damage`` and ``notes`` have the damaged ranges and notes of the iteration that began last. An earlier iteration
+    that still runs adds nothing to these lists. A ``with`` statement is possible but not needed, because files are open
+    only while they are read.
 
     >>> import kdump
     >>> with kdump.open("golden/brokers/4.2.2", topic="one") as log:

@@ -149,8 +149,8 @@ def found(
 ) -> Iterator[Finding]:
     """Yield the findings of a check of paths, without remote storage.
 
-    ``note`` receives notes, ``fail`` unreadable files, ``progress`` the number of bytes read, ``absent`` a sentence on
-    each requested topic that is not there.
+    ``note`` receives notes, and ``fail`` receives unreadable files. ``progress`` receives the number of bytes read.
+    ``absent`` receives a sentence on each requested topic that is not there.
     """
     from kdump.checks.log_dir import LogDirs
     from kdump.log_dirs.finder import Finder

@@ -102,7 +102,7 @@ class FailingDiskError(UnreadableError):
 class DamageError(KdumpError):
     """Bytes that do not follow the format.
 
-    ``kind`` is a stable word for programs ("crc", "record size", "codec"), ``reason`` a sentence for people.
+    ``kind`` is a stable word for programs ("crc", "record size", "codec"). ``reason`` is a sentence for people.
     ``position`` is the byte of the wrong field. A parser counts from the start of its structure; :meth:`at` returns the
     damage with the position in the file. ``expected`` and ``found`` are values of the field (see :func:`brief`).
     """
@@ -242,9 +242,9 @@ def raise_it(error: UnreadableError) -> None:
 class Reporter(NamedTuple):
     """The callbacks of a reader: the argument ``report``.
 
-    ``damage`` receives a sentence on damaged bytes, ``wrong`` a sentence on an index or checkpoint that is not used,
-    ``note`` a sentence that does not change the exit status. ``fail`` receives the error of an unreadable file,
-    ``progress`` the number of bytes read.
+    ``damage`` receives a sentence on damaged bytes. ``wrong`` receives a sentence on an index or checkpoint that is not
+    used. ``note`` receives a sentence that does not change the exit status. ``fail`` receives the error of an
+    unreadable file. ``progress`` receives the number of bytes read.
     """
 
     damage: Callable[[str], None] = discard

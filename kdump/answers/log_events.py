@@ -115,7 +115,7 @@ PARTS: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class DamagedBytes:
-    """A damaged range. ``damage`` is a short stable word, ``missing_until`` the offset of the next valid batch."""
+    """A damaged range. ``damage`` is a short stable word. ``missing_until`` is the offset of the next valid batch."""
 
     kind: ClassVar[str] = "damage"
     topic: str

@@ -58,7 +58,7 @@ wrong.
 
 @dataclass(frozen=True)
 class QuestionOption:
-    """The texts of an option: ``flag`` is its name in the command, ``doc`` its help, ``metavar`` its placeholder.
+    """The texts of an option, for the command: the name (``flag``), the help (``doc``), the placeholder (``metavar``).
 
     ``shown`` is the default in the help: a text, or True for the field's default. ``least`` is the smallest count.
     """

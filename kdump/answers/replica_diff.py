@@ -156,7 +156,7 @@ def compare(
     records: bool,
     report: Reporter,
 ) -> Iterator[RecordDifference | PairDifference]:
-    """Compare two replicas of a partition. With ``records`` yield each difference. Then yield the PairDifference.
+    """Compare two replicas of a partition. With ``records``, yield each difference. Then yield the PairDifference.
 
     ``report`` receives damaged ranges and progress. Raises UnreadableError.
     """

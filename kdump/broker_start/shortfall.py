@@ -138,7 +138,7 @@ def shortfalls(
 ) -> Iterator[Shortfall]:
     """Yield the partitions that lack all their records. ``takes`` returns whether a partition is requested.
 
-    ``places`` are log dirs, ``partitions`` the folders found in them. ``fail`` receives unreadable files.
+    ``places`` are log dirs. ``partitions`` are the folders found in them. ``fail`` receives unreadable files.
     """
     known = {part.files.shown(part.folder): part for part in partitions}
     for broker in brokers(places, StartOptions()):

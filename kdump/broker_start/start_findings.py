@@ -84,7 +84,7 @@ class Context(NamedTuple):
     directories: Mapping[str, str] = {}
     """Shown path of a log dir -> its directory.id."""
     is_kraft: bool = True
-    """Whether any folder has ``partition.metadata``. Without it an old broker may have written the log dirs."""
+    """Whether any folder has ``partition.metadata``. Without this file an old broker may have written them."""
     compacted: Container[str] = Everything()
     """The compacted topics, from the metadata log. If there is no metadata log, all topics."""
     is_complete: bool = False

@@ -61,7 +61,7 @@ class IndexFileCheck:
         return Finding(level=level, file=self.file, kind=kind, text=text, advice=advice, **more)
 
     def of_entry(self, slot: int, entry: str, fault: Fault, size: int, tail: str = "") -> Finding:
-        """Return the finding on entry ``slot``. ``entry`` is its text, ``size`` its bytes; ``tail`` ends the text."""
+        """Return the finding on entry ``slot``. ``entry`` is its text. ``size`` is in bytes. ``tail`` ends the text."""
         return self.finding(
             fault.kind,
             f"entry {slot} ({entry}) {fault.text}{tail}",

@@ -80,8 +80,8 @@ def check(
 
     ``log`` checks the batches in the same pass, and ``tap`` receives batches and damage. Without ``log``, only the
     indexes are checked, and ``tap`` is not called. If the user left out a segment, its neighbours are not compared with
-    each other. ``read`` receives the number of bytes read since its last call, ``fail`` the unreadable files (by
-    default it raises). ``jobs`` processes share a large segment if there is a ``log`` and no ``tap``.
+    each other. ``read`` receives the number of bytes read since its last call. ``fail`` receives unreadable files (the
+    default raises). ``jobs`` processes share a large segment if there is a ``log`` and no ``tap``.
     """
     segments, orphans = _with_logs(partition, fail)
     newest = _newest(partition, segments, fail)

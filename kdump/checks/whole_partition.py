@@ -109,7 +109,7 @@ def check(
 ) -> CheckedPartition:
     """Check a partition. All partitions of a run share ``dirs``, which is made with ``options.dispensable``.
 
-    ``read`` receives the number of bytes read since its last call, ``tap`` the regions of each segment.
+    ``read`` receives the number of bytes read since its last call. ``tap`` receives the regions of each segment.
     """
     if part.foreign:
         return CheckedPartition(0, 0, 0, (_foreign(part),), part.files.shown(part.folder))

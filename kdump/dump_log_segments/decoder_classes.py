@@ -32,7 +32,7 @@ def _number(size: int) -> Decoder:
 
 
 def _identity(data: bytes) -> bytes:
-    """Return ``[B@`` and the CRC-32 of the data. In its place Java prints a hash that differs in each run."""
+    """Return ``[B@`` and the CRC-32 of the data. In place of the CRC, Java prints a hash that differs in each run."""
     return f"[B@{crc32(data):x}".encode()
 
 

@@ -1,7 +1,7 @@
 """Prints offset, time and transaction indexes and producer snapshots as DumpLogSegments does.
 
 Entries of offset and time indexes are compared with the log while they are printed. Mismatches are reported at the end
-of the run. Compiled code confirms most entries. Python compares the others, and all if a release has other rules.
+of the run. Compiled code confirms most entries. Python compares the others, or all for a release with other rules.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ class OffsetEntries:
         self.doubtful = by_offset(run, log, index)
 
     def check(self, offset: int, position: int) -> None:
-        """Compare an entry with the batch at its position, and add a mismatch to the run. Raises DamageError."""
+        """Compare an entry with the batch at its position, and record a mismatch for the report. Raises DamageError."""
         found = _offset_at(self._run, self._log, position, self._window)
         if found != offset:
             _add(self._run.reports.mismatches, self._path, offset, found)
@@ -203,7 +203,7 @@ class TimeEntries:
                 last = batch.position
 
     def check(self, entry: TimestampOffset, previous: int) -> bool:
-        """Compare an entry with its batch and with the ``previous`` timestamp (ms). Add mismatches to the run.
+        """Compare an entry with its batch and with the ``previous`` timestamp (ms). Record mismatches.
 
         Return whether a batch ends at the entry's offset. Raises DamageError if the log is unreadable before it.
         """

@@ -41,7 +41,7 @@ MOST_ELEMENTS: Final = 1_000_000
 class PayloadError(DamageError):
     """A message that cannot be read.
 
-    ``field`` is the path to the field, ``java_message`` the text of Kafka's own error (None for a buffer underflow).
+    ``field`` is the path to the field. ``java_message`` is the text of Kafka's error (None for a buffer underflow).
     ``position`` counts from the start of the payload.
     """
 

@@ -161,7 +161,7 @@ cdef class Binary:
 cdef class ArrowColumns(Cursor):
     """Converts the records of consecutive batches to columns.
 
-    ``rows`` is the number of records since the last :meth:`take`, ``size`` the number of bytes of their batches.
+    ``rows`` is the number of records since the last :meth:`take`. ``size`` is the number of bytes of their batches.
     """
 
     cdef public Py_ssize_t rows

@@ -61,9 +61,9 @@ def rows(first, block, place, most, stop):
     """Return the row of ``first`` and a row for each similar batch that follows; empty if no similar batch follows.
 
     Similar batches are complete, have right checksums, and have the same attributes and delete horizon as ``first``.
-    ``place`` is the position of the block in the file, ``most`` the largest size of a batch in bytes. The batches start
-    before the position ``stop`` of the file. It reads one batch more than it returns, so calls for all batches read a
-    block at most twice.
+    ``place`` is the position of the block in the file. ``most`` is the largest size of a batch in bytes. The batches
+    start before the position ``stop`` of the file. The call reads one batch more than it returns, so calls for all
+    batches read a block at most twice.
     """
     at = first.position - place
     if not 0 <= at <= len(block) - BATCH_HEADER.size:
@@ -240,7 +240,7 @@ _split()
 def moved(unsigned int checksum, unsigned long long size, unsigned int polynomial):
     """Return the effect of a checksum after ``size`` more bytes: the checksum times x to the power of 8 * size.
 
-    :mod:`kdump.segments.resync` so gets the checksum of a range from checksums of the bytes up to its start and end.
+    :mod:`kdump.segments.resync` thus gets the checksum of a range from checksums of the bytes up to its start and end.
     """
     cdef unsigned int square = _X8
     with nogil:

@@ -79,7 +79,7 @@ cdef class EntryCheck(Cursor):
     cdef long long last
 
     def __init__(self, fd, log_end, most, base):
-        """``fd`` is the open log, ``log_end`` its size, and ``most`` the largest batch, in bytes.
+        """``fd`` is the open log of ``log_end`` bytes. ``most`` is the size of the largest batch in bytes.
 
         ``base`` is the base offset of the segment.
         """

@@ -990,8 +990,8 @@ cdef class RowLines(Lines):
     def frame(self, above, below, *, group, longest):
         """Write the next rows as a table: ``above`` before each group of ``group`` rows, ``below`` after it.
 
-        ``count`` is the number of rows in the current group, ``is_open`` whether the group has begun. Cells show up to
-        ``longest`` characters.
+        ``count`` is the number of rows in the current group. ``is_open`` is true if the group has begun. Cells show up
+        to ``longest`` characters.
         """
         self.above = above
         self.below = below

@@ -200,7 +200,7 @@ class Finder:
         self._say_skipped()
 
     def _named(self, paths: Iterable[str], files: Files) -> Iterator[_Named]:
-        """Yield the folders and files that ``paths`` name. For an archive yield its root folder."""
+        """Yield the folders and files that ``paths`` name. For an archive, yield the root folder."""
         for path in paths:
             try:
                 if path == "-" and files is LOCAL:

@@ -166,7 +166,7 @@ class LogDirStates:
         return {state.path: state for state in self._known.values()}
 
     def judge(self, name: str, path: str, data: Bytes) -> object | None:
-        """Return the parsed content of a file. For a broken file call :meth:`wrong` and return None.
+        """Return the parsed content of a file. For a broken file, call :meth:`wrong` and return None.
 
         Return a broken ``.kafka_cleanshutdown`` unparsed: for a broker it is enough that the file exists.
         """

@@ -109,7 +109,7 @@ def read(text: str, names: Mapping[str, bool]) -> Condition:
 
 
 def _tokens(text: str) -> Iterator[tuple[str, Any] | None]:
-    """Yield the tokens of an expression. At the first unknown text yield None and stop."""
+    """Yield the tokens of an expression. At the first unknown text, yield None and stop."""
     position, end = 0, len(text.rstrip())
     while position < end:
         found = _TOKEN.match(text, position)

@@ -1,7 +1,7 @@
 """The groups and transactions of a rebuilt cluster, and the number of partitions of the coordinators' topics.
 
 :func:`read` reads the planned new logs of ``__consumer_offsets``, ``__share_group_state`` and ``__transaction_state``.
-When a broker starts, it deletes expired committed offsets (``offsets.retention.minutes``, KIP-211). Its transaction
+At its start a broker deletes expired committed offsets (``offsets.retention.minutes``, KIP-211). The transaction
 coordinator ends the open transactions in ``__transaction_state``. Other open transactions in the logs hang.
 """
 

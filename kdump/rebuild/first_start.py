@@ -76,7 +76,7 @@ def _leading(volumes: Volumes, plans: Iterable[PartitionPlan]) -> Sequence[Volum
 
 
 SHOWN: Final = 5
-"""Maximum number of names in a warning. After them comes the number of the other names."""
+"""Maximum number of names in a warning. The warning also has the number of the other names."""
 DELAY: Final = "log.initial.task.delay.ms"
 """The config that postpones the first retention check (3.5 and later)."""
 
@@ -105,8 +105,9 @@ def of_transactions(transactions: Sequence[RebuiltTransaction]) -> Iterator[str]
     if ends:
         names = listed([one.transactional_id or str(one.producer_id) for one in ends])
         yield (
-            f"these transactional ids have open transactions: {names}. Their coordinator ends them. It aborts "
-            "transactions in state Ongoing after the start, and read_committed consumers never receive their records"
+            f"these transactional ids have open transactions: {names}. The coordinator ends these "
+            "transactions: after the start it aborts those in state Ongoing, and read_committed consumers never "
+            "receive their records"
         )
     hanging = [one for one in transactions if one.hangs]
     if hanging:

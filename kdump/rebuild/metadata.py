@@ -92,7 +92,7 @@ MIN_ISR: Final = "min.insync.replicas"
 VOTERS_LEVEL: Final = 21
 """The lowest level of metadata.version for kraft.version 1."""
 UNCLEAN_SINCE: Final = 23
-"""Level 4.0-IV1 of metadata.version. From it on, a broker leaves every ISR after an unclean stop (KIP-966)."""
+"""Level 4.0-IV1 of metadata.version. From this level on, a broker leaves every ISR after an unclean stop (KIP-966)."""
 
 _GROUPS: Final = {"group.version": 1, "transaction.version": 2}
 _SHARES: Final = {"eligible.leader.replicas.version": 1, "share.version": 1, "streams.version": 1}

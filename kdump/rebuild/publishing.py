@@ -89,7 +89,7 @@ class Publishing:
         return PlacedPartition(plan, tuple(map(folder_of, nodes)))
 
     def finish(self, rebuilt: RebuiltCluster, *, jobs: int, progress: Callable[[int], None]) -> None:
-        """Write the other partitions, ``lost+found``, metadata and properties of all nodes, and last the account."""
+        """Write the other partitions, ``lost+found``, metadata and properties of all nodes, last ``account.json``."""
         placed = list(map(self._placed, rebuilt.plans))
         if self._folder is None:
             copying.make_sure_of_room(str(self._out), copying.room(placed) - self._copied_before())

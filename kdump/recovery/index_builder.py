@@ -157,7 +157,7 @@ def _max_timestamp(batch: RecordBatch) -> int:
 class Rebuild:
     """Rebuilds the indexes of a partition. :class:`IndexBuilder` describes ``interval`` and ``first_offsets``.
 
-    ``note`` receives remarks, ``progress`` the number of bytes read.
+    ``note`` receives remarks, and ``progress`` receives the number of bytes read.
     """
 
     interval: int

@@ -31,7 +31,7 @@ _LISTED: Final = 50
 """Maximum number of folders in one command."""
 _KEEP: Final = "Keep the broker stopped, and keep a copy of these folders. kdump salvage copies the valid batches."
 _HOLES: Final = (
-    "A broker accepts these logs unchanged. Another replica may have the missing records: give its log dirs too."
+    "A broker accepts these logs unchanged. Another replica may have the missing records: give all brokers' log dirs."
 )
 _REBUILD: Final = "The files can be rebuilt: each finding has the command."
 _WEIGHT: Final[dict[Outcome, Weight]] = {
@@ -297,7 +297,7 @@ def _retention(report: LogDirReport) -> Iterator[ReportVerdict]:
         yield ReportVerdict(
             "info",
             f"Retention deletes {many(len(goes), 'segment')} ({total}) at its next check.",
-            f"Computed for {time(report.at)}. A broker's properties file is not read: give its configs with --config.",
+            f"Computed for {time(report.at)}. Properties files are not read: give a broker's configs with --config.",
             (report.command("retention"),),
             "retention",
         )

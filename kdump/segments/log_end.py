@@ -1,7 +1,7 @@
 """Finds the end of a segment and of a log, and decides whether a truncated batch at the end is damage.
 
-The ``.log`` of an active segment may end in zeros (``preallocate=true``). Its indexes usually do: a broker allocates
-10 MiB for each, and truncates them when it rolls the segment or stops.
+The ``.log`` of an active segment may end in zeros (``preallocate=true``). The indexes usually end in
+zeros: a broker allocates 10 MiB for each, and truncates the indexes when it rolls the segment or stops.
 
 =========================  ================  ========================  ======================================
 ``.kafka_cleanshutdown``   newest segment    a broker holds the lock   the truncated batch is

@@ -18,9 +18,9 @@ UNREADABLE: Final = "unread"
 class Damage(NamedTuple):
     """A damaged range of bytes.
 
-    ``kind`` is a short stable word, ``reason`` a sentence. ``at`` is the position of the wrong field, ``expected`` and
-    ``found`` describe it. The offsets ``missing_from`` to ``missing_until`` (exclusive) are missing: between the last
-    valid batch before the range and the first one after it. An unknown bound is None.
+    ``kind`` is a short stable word, and ``reason`` is a sentence. ``at`` is the position of the wrong field.
+    ``expected`` and ``found`` are values of this field. The offsets ``missing_from`` to ``missing_until`` (exclusive)
+    are missing: those between the valid batches before and after the range. An unknown bound is None.
     """
 
     position: int

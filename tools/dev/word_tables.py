@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 PAGE = ROOT / "docs" / "words.md"
 HEAD = """# Options and fields
 
-These tables list the commands that have an option or a field of JSON. Its meaning is the same in all of them.
+These tables list the commands that have an option or a field of JSON. A name has the same meaning in all commands.
 `--files` stands for `kdump --files`, the clone of DumpLogSegments. `python -m tools.dev.word_tables` writes this page.
 """
 ANSWERED_BY = {

@@ -92,7 +92,7 @@ class KeyFacts:
 
 
 class OffsetMap(KeyFacts):
-    """The newest offset of each key. ``latest`` is the last offset added, ``most`` the capacity in keys."""
+    """The newest offset of each key. ``latest`` is the last offset added. ``most`` is the capacity in keys."""
 
     def __init__(self, since: int, most: int, keys: int, part: KeyPart) -> None:  # noqa: ARG002  a dict makes its own room
         """Offsets below ``since`` are ignored. The compiled class allocates memory for ``keys`` keys."""

@@ -59,8 +59,8 @@ NEAR: Final = 4 << 20
 class StableEnd(NamedTuple):
     """The end of a partition's log, and the topic id of its folder.
 
-    ``offset`` is the log end offset, ``stable`` the last stable offset (None if it was not read). ``rank`` orders
-    replicas: by leader epoch, then by end offset.
+    ``offset`` is the log end offset. ``stable`` is the last stable offset (None if it was not read). ``rank``
+    orders replicas: by leader epoch, then by end offset.
     """
 
     offset: int

@@ -27,8 +27,8 @@ class Event:
     """An event, with the offset and time of its record.
 
     ``name`` is the name of the changed object, such as a topic, TOPIC-PARTITION, a config resource, a user or a broker
-    id. ``id`` is a topic's id, ``topic`` the affected topic. ``committed`` is True, or None if unknown: controllers may
-    still truncate a record that the quorum has not committed.
+    id. ``id`` is a topic's id. ``topic`` is the affected topic. ``committed`` is True, or None if unknown: controllers
+    may still truncate a record that the quorum has not committed.
     """
 
     kind: ClassVar[str] = "event"

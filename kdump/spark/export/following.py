@@ -5,7 +5,7 @@ the step's own folder (``staging``), checks the counts like any export, and comm
 deletes its files, or, after the commit, moves them to the output. So no row is lost or doubled.
 
 The commit is the file ``_checkpoint/<number>.json``. It has the offsets of the inputs after the step, the files to
-move, and the account. Only the file with the greatest number is used.
+move, and the account of the step. Only the file with the greatest number is used.
 
 The accounts of steps move to the manifest at the end of a run, and earlier if they are half as large as the manifest.
 So the cost of a step does not grow with the number of steps. ``steps`` of the manifest is the number of its last step.

@@ -201,7 +201,7 @@ def _forget(output: Output) -> None:
 def _committed_before(export: Export, output: Output, listener: Listener) -> dict[str, Any] | None:
     """Complete the commit of a killed export. Return its manifest entry if it had the same settings, else None.
 
-    In mode overwrite return None too: the export runs again and replaces the rows.
+    In mode overwrite, return None too: the export runs again and replaces the rows.
     """
     if output.exists(CHECKPOINT):
         return None

@@ -278,7 +278,7 @@ def vanished(splits: Iterable[Split]) -> Iterator[str]:
 
 
 class Tally:
-    """The counts of a split while it is read. ``lost`` has the damaged ranges, ``rows`` the number of returned rows."""
+    """The counts of a split while it is read. ``lost`` has the damaged ranges. ``rows`` counts returned rows."""
 
     def __init__(self) -> None:
         self.batches = self.rows = self.batch_bytes = self.padding = 0

@@ -276,7 +276,7 @@ def partitions(
 def _restarted(partition: Partition, mark: Mark, here: str) -> Mark:
     """Return the mark at which a stream continues: ``mark`` if the log still has the records before it.
 
-    For a new topic id return START. For a truncated and rewritten log return a mark at the first offset that differs.
+    For a new topic id, return START. For a truncated and rewritten log, return a mark at the first offset that differs.
     """
     if mark.topicId and here and here != mark.topicId:
         return START
