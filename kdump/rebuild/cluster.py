@@ -292,9 +292,9 @@ def choose(
 ) -> list[PartitionPlan]:
     """Return the plan of each partition of an image, by topic and partition.
 
-    If the image has no topic configs (``has_configs`` is False), a partition counts as compacted if a cleaner's
-    checkpoint has it. It counts as tiered if its log starts before its first local segment and a volume has the topic
-    ``__remote_log_metadata``.
+    If the image has no topic configs (``has_configs`` is False), a partition also counts as compacted if a
+    cleaner's checkpoint has it. It also counts as tiered if its log starts before its first local segment and a volume
+    has the topic ``__remote_log_metadata``.
 
     ``write`` receives each plan in the worker process that made it, while the copies are in the page cache. ``done``
     receives it in this process. Raises KdumpError if a worker ends without a result, and errors of ``write``.

@@ -57,7 +57,7 @@ class OffsetSpans:
 
 
 JOINED_BYTES: Final = 64 << 20
-"""Maximum size of joined spans in bytes: :meth:`MergedLog.cut` reads a whole span again."""
+"""Approximate maximum size of joined spans in bytes: :meth:`MergedLog.cut` reads a whole span again."""
 
 
 class TakenSpan(NamedTuple):

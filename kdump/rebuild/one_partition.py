@@ -1,9 +1,9 @@
 """Plans one partition: the log of its leading copy, in which batches of other copies replace damaged ranges.
 
 Nothing is written. The leading copy is read first. If it is complete, only copies that differ from it are read, else
-all. The new log gets the batches of the leading copy, then those of other copies, then those of ``.swap`` files, and
-then corrected batches. ``committed_only`` removes batches that reach the high watermark. Then the plan gets the pieces
-of each new segment, the offsets that no copy has, and the bytes that are left out.
+all. The new log gets the batches of the leading copy, then those of other copies, and last, copy by copy, those of
+``.swap`` files and corrected batches. ``committed_only`` removes batches that reach the high watermark. Then the plan
+gets the pieces of each new segment, the offsets that no copy has, and the bytes that are left out.
 """
 
 from __future__ import annotations

@@ -213,9 +213,10 @@ class RecordBatch(Batches):
     def records(self, limit: int | None = None) -> Iterator[Record]:
         """Yield the records in order.
 
-        A malformed record raises DamageError. The records before it are yielded first, except in a compressed batch
-        of magic 2. The error's position counts from the start of the batch, or of the decompressed records. Raises
-        LimitError for more than ``limit`` decompressed bytes (by default the batch's own limit).
+        A malformed record raises DamageError. The records before it are yielded first, except in a compressed batch of
+        magic 2, and in a wrapper with a too small message. The error's position counts from the start of the batch, or
+        of the decompressed records. Raises LimitError for more than ``limit`` decompressed bytes (by default the
+        batch's own limit).
         """
 
     @property

@@ -176,7 +176,7 @@ class PayloadDecoder:
     ) -> WrittenPayload:
         """Return the most likely schema of a payload among ``candidates`` (not empty), and the message's position.
 
-        The subjects are preferred in this order: ``TOPIC-SIDE``, ``TOPIC-NAME`` and ``NAME`` (of the message), others.
+        The subjects are preferred in this order: ``TOPIC-SIDE``, ``TOPIC-NAME``, ``NAME`` (of the message), others.
         """
         from kdump.schemas.protobuf import read_indexes
 
