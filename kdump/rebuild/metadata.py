@@ -1,5 +1,8 @@
 """The metadata of a rebuilt cluster: the image read from the old volumes, and the snapshot for the new nodes.
 
+In order: :func:`found` returns the old image, :func:`release_for` the release of the new nodes, :func:`rebuilt` the new
+image, and :func:`snapshot` its bytes.
+
 A snapshot for nodes of 3.9.2 to 4.4.0 must have these properties (KIP-630, KIP-853, KIP-858):
 
 - It must end after the log of every remaining copy. Otherwise a broker follows the new leader, but never loads the

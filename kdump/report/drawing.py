@@ -21,7 +21,6 @@ MUCH: Final = 48 << 20
 _FIRST: Final = {"data": {"values": [{}]}, "mark": "point"}
 """The smallest chart, which is drawn to start the engine."""
 _DONTNEED: Final = 4
-"""Linux's MADV_DONTNEED."""
 _PR_SET_PDEATHSIG: Final = 1
 _SIGKILL: Final = 9
 _FILE: Final = re.compile(r"([0-9a-f]+)-([0-9a-f]+) r-(?:-p 0+|xp \S+) .* (/.*)")

@@ -31,8 +31,6 @@ class Logical:
 
 @dataclass(slots=True)
 class Primitive:
-    """A primitive type, such as ``string``."""
-
     kind: str
     logical: Logical | None = None
 
