@@ -45,8 +45,8 @@ ADVICE: Final = {
     Code.LEADER_EPOCHS_BROKEN: "Move the file away: no record is lost, and a broker writes a new file.",
     Code.CHECKPOINT_BROKEN: "Move the file away: a broker starts without it.",
     Code.CLEANER_CHECKPOINT_BROKEN: "Move the file away: compaction then begins at the log start.",
-    Code.FOLDER_IS_DANGLING: "The folder is a link, and its target is missing. Mount the disk of the target. Move the "
-    "link away only if the disk is lost: the partition then begins empty.",
+    Code.FOLDER_IS_DANGLING: "The folder is a link, and its target is missing. Mount the disk of the target, and run "
+    "kdump check again. Move the link away only if the disk is lost.",
     Code.FILE_IMMUTABLE: "Remove the attributes that forbid changes. lsattr -d shows them.",
     Code.FOLDER_IS_FILE: "Move the file away: the broker needs a folder of this name.",
     Code.DIRECTORY_ID_TWICE: "Remove the line directory.id from one of the two files: a broker assigns a new id.",
@@ -87,7 +87,7 @@ SOLE_NODE: Final = "only for the sole node of a cluster, if its old cluster id i
 """The label of a command that must not run on a node of a larger cluster."""
 TARGET: Final = "the target of the link, whose disk must be mounted"
 DISK_IS_LOST: Final = "only if the disk is lost"
-ONLY_COPY: Final = "only if no backup of the metadata log lacks this record"
+BY_SNAPSHOT: Final = "start on a snapshot that has all records below offset {offset}, and not record {offset}"
 
 
 class Repairs:
@@ -111,7 +111,8 @@ class Repairs:
         if cause.code is Code.METADATA_REPLAY_BROKEN and self._is_alone:
             text = (
                 "No other controller has the metadata log. Start the node on a snapshot of the records before the "
-                f"broken record; {self._later(cause)}."
+                f"broken record; {self._later(cause)}. Or restore the metadata log from a backup without this record: "
+                "all changes after the backup are then lost."
             )
         if cause.code is Code.NODE_ID_DIFFERS:
             log_dir = posixpath.dirname(_properties(cause.file or ""))
@@ -251,7 +252,7 @@ class Repairs:
         new = f"{shell_path(made)}/*.checkpoint"
         begin = f"mkdir {shell_path(folder)}", f"mv {new} {shell_path(folder)}"
         for command in (snapshot, in_turn([f"ls {new}", aside(folder), *begin])):
-            yield labelled(ONLY_COPY, command)
+            yield labelled(BY_SNAPSHOT.format(offset=cause.offset), command)
 
 
 def _properties(file: str) -> str:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from kdump.broker_start.outcome import BrokerStart, LogStart, StartCause
     from kdump.recovery.segment_end import Cut
 
+SERVER_START: Final = "kafka-server-start.sh"
 EPOCHS: Final = "leader epochs"
 NO_START: Final = "a broker does not start: "
 NO_COPY: Final = f"{NO_COMMAND}copy the folder from a backup or from another replica, or start without them."
@@ -200,7 +201,18 @@ class _StartFindings:
 
     def _fatal(self, cause: StartCause) -> Finding:
         finding = self._of_cause(cause, self.start.log_dirs[0], f"{NO_START}{cause.text}", None)
-        return finding._replace(level=Level.DERIVED, fatal=True)
+        advice = f"{finding.advice}{self._without_disk(finding.file)}" if cause.code is Code.FOLDER_IS_DANGLING else ""
+        return finding._replace(level=Level.DERIVED, fatal=True, advice=advice or finding.advice)
+
+    def _without_disk(self, folder: str) -> str:
+        """Return the sentences on the records of a partition whose disk is lost."""
+        found = file_names.parse_folder(posixpath.basename(folder))
+        if found is None or found.partition is None:
+            return ""
+        reached = self.context.marks(found.topic, found.partition)
+        most = max(reached.values(), default=0)
+        gone = f"{many_are(most, 'record')} missing ({evidence_text(reached)})" if most else "its log begins empty"
+        return f" In that case {gone}. {self._elsewhere(found.topic, found.partition)}"
 
     def _offline(self, log_dir: str, cause: StartCause) -> Finding:
         logs = [log for log in self.start.logs if log.log_dir == log_dir]
@@ -267,10 +279,11 @@ class _StartFindings:
         ``kafka-storage.sh format`` writes the file into the metadata log dir (before 3.9 into each log dir).
         """
         bootstrap = self._bootstrap()
+        log_dir = self.start.log_dirs[0] if bootstrap is None else posixpath.dirname(bootstrap) or "."
         count = sum(log.topic_id is not None for log in self.start.logs)
         return Finding(
             level=Level.REMARK if bootstrap is None else Level.LOG,
-            file=bootstrap or self.start.log_dirs[0],
+            file=log_dir,
             kind=Code.METADATA_ELSEWHERE,
             text="these log dirs have no __cluster_metadata-0: if no other log dir of the broker has this "
             "folder, a start makes "
@@ -284,21 +297,35 @@ class _StartFindings:
         records = sum(self._records(log) for log in strays)
         metadata = next(log for log in self.start.logs if log.topic == CLUSTER_METADATA)
         dirs, out = self.start.log_dirs, beside(self.start.log_dirs[0], ".rebuilt")
-        rebuild = (
-            f"kdump rebuild-cluster {' '.join(map(shell_path, dirs))} --out {shell_path(out)} "
-            f"--release {self.start.bootstrap_release or self.start.release}"
-        )
+        release = self.start.bootstrap_release or self.start.release
+        rebuild = f"kdump rebuild-cluster {' '.join(map(shell_path, dirs))} --out {shell_path(out)} --release {release}"
+        node = posixpath.join(out, "node-1")
+        is_known = self.start.bootstrap_release is not None
+        properties = f"{path_text(node)}.properties".replace("'", "")
         return Finding(
             level=Level.LOG,
             file=metadata.path or self.start.log_dirs[0],
             kind=Code.METADATA_LOG_MISSING,
-            text=f"the metadata log is missing or empty: after a start the broker has no topics, "
-            f"{many_are(len(strays), 'partition')} stray, and {many_are(records, 'record')} not served",
+            text=f"the metadata log is missing or empty: after a start the broker has no topics. It renames "
+            f"{many(len(strays), 'partition folder')} to -stray: {many_are(records, 'record')} not served, but not "
+            "deleted",
             loses=records,
-            advice="Keep the broker stopped. Restore __cluster_metadata-0 from a backup or from another controller. "
-            f"If none has it, kdump rebuild-cluster writes new log dirs to {path_text(out)}. Give it the log dirs of "
-            f"all brokers, and read {path_text(posixpath.join(out, 'node-1.properties'))} before you start on them.",
-            commands=(labelled("only if no backup and no controller has the metadata log", rebuild),),
+            advice="Keep the broker stopped. Restore __cluster_metadata-0 from a backup or from another controller, "
+            "and run kdump check again. If none has it, kdump rebuild-cluster writes new log dirs with the records "
+            "and committed offsets. Topic configs, ACLs, SCRAM users, quotas and client metrics are then lost. "
+            f"Release {release} is {'that of bootstrap.checkpoint' if is_known else 'the newest that kdump knows'}: "
+            "give the release of the new brokers.",
+            commands=(
+                labelled(
+                    "only if no backup and no controller has the metadata log. Name the log dirs of all brokers",
+                    rebuild,
+                ),
+                labelled(
+                    f"then read the first lines of {properties}. When check says safe to start, run "
+                    f"{SERVER_START} with this file",
+                    f"kdump check {shell_path(node)}",
+                ),
+            ),
         )
 
     # partitions
@@ -312,8 +339,8 @@ class _StartFindings:
         first = max(facts.start or 0, log.log_start_offset or 0) if facts.end is None else facts.start
         return max((end or 0) - (first or 0), 0)
 
-    def _elsewhere(self, log: LogStart) -> str:
-        nodes = self.context.replicas.get((log.topic, log.partition))
+    def _elsewhere(self, topic: str, partition: int) -> str:
+        nodes = self.context.replicas.get((topic, partition))
         if nodes is None:
             return f"Another replica or a backup may have the records. {NO_COPY}"
         others = [str(node) for node in nodes if node != self.start.node_id]
@@ -401,6 +428,8 @@ class _StartFindings:
             advice = f"With the broker stopped, move {target} away, and rename this folder to {target}."
         directory = self.context.directories.get(log.log_dir or "")
         state += f" (directory.id of the log dir: {directory})" if directory else ""
+        if log.topic_id is None and topic_id is not None:
+            advice += f" Give it a partition.metadata: in the metadata log, {log.topic} has id {id_text(topic_id)}."
         yield Finding(
             level=Level.LOG,
             file=where,
@@ -450,7 +479,7 @@ class _StartFindings:
             expected=f"a folder {name}",
             found="no folder",
             missing=most,
-            advice=self._elsewhere(log),
+            advice=self._elsewhere(log.topic, log.partition),
         )
 
     def _end(self, log: LogStart) -> int:
@@ -571,6 +600,11 @@ class _StartFindings:
     def _absent(self, logs: list[LogStart]) -> Finding:
         names = [f"{log.topic}-{log.partition}" for log in logs]
         shown = first_of(names, 10)
+        nodes = self.context.replicas
+        alone = [name for name, log in zip(names, logs, strict=True) if len(nodes[log.topic, log.partition]) == 1]
+        of_alone = f"{len(alone)} of them" if len(alone) < len(logs) else "them"
+        shown += f". No other broker has a replica of {of_alone}" if alone else ". Other brokers have replicas"
+        shown += f": {first_of(alone, 10)}" if 0 < len(alone) < len(logs) else ""
         return Finding(
             level=Level.LOG,
             file=self.start.log_dirs[0],
@@ -661,7 +695,7 @@ class _StartFindings:
                 expected=f"{most} or later",
                 found=end,
                 missing=most - end,
-                advice=self._elsewhere(log),
+                advice=self._elsewhere(log.topic, log.partition),
             )
         elif facts.is_closed and not is_clean and not facts.is_reported:
             yield Finding(
@@ -673,7 +707,7 @@ class _StartFindings:
                 "possible causes: the folder was copied from another place, or the broker crashed while it loaded "
                 "its logs",
                 offset=end,
-                advice=self._elsewhere(log),
+                advice=self._elsewhere(log.topic, log.partition),
             )
 
     def _unread_indexes(self, log: LogStart) -> Iterator[Finding]:
@@ -800,7 +834,7 @@ class _StartFindings:
             expected=f"{least} or lower",
             found=first,
             missing=(0 if compacted else first - least) if is_certain else None,
-            advice=self._elsewhere(log),
+            advice=self._elsewhere(log.topic, log.partition),
         )
 
     def _may_be_compacted(self, log: LogStart) -> bool:
@@ -845,7 +879,6 @@ class _StartFindings:
         if index.endswith(f".{file_names.SWAP}"):
             yield self._hiding_swap(log, index)
             return
-        times = index.removesuffix(file_names.INDEX) + file_names.TIME_INDEX
         records = max((facts.end or 0) - (log.log_end_offset or 0), 0)
         if records:
             text = (
@@ -864,8 +897,8 @@ class _StartFindings:
             kind=Code.INDEX_BEYOND_LOG,
             text=text,
             loses=records,
-            advice="Move the index files of the segment away: a broker rebuilds them.",
-            commands=(aside(index), f"[ ! -e {shell_path(times)} ] || {{ {aside(times)}; }}"),
+            advice="Move this .index away: a start then rebuilds all indexes of the segment.",
+            commands=(aside(index),),
         )
 
     def _hiding_swap(self, log: LogStart, swap: str) -> Finding:

@@ -8,20 +8,22 @@ from __future__ import annotations
 import posixpath
 from collections import Counter
 from contextlib import suppress
+from functools import partial
 from operator import ne
 from typing import TYPE_CHECKING
 
 from kdump.broker_start.broker_dirs import cluster_differs, node_differs
 from kdump.broker_start.log_folder import KnownLog
+from kdump.broker_start.repairs import NO_IDS
 from kdump.broker_start.shortfall import CommittedOffsets, highest
 from kdump.broker_start.start_findings import Context, Everything, LogEvidence, findings
 from kdump.checks.folder import leftover_of
 from kdump.checks.indexes import is_preallocated
-from kdump.checks.repair_commands import copied
+from kdump.checks.repair_commands import aside, copied
 from kdump.errors import DamageError, Reporter, UnreadableError, first_of
 from kdump.findings import Level, of_a_copy
 from kdump.findings.codes import Code
-from kdump.findings.verdict import OPEN, SHOWN, StartVerdict, verdict
+from kdump.findings.verdict import OPEN, SHOWN, StartVerdict, VerdictFacts, verdict
 from kdump.formats import meta_properties
 from kdump.formats.offset_index import OffsetIndex
 from kdump.formats.partition_metadata import id_text
@@ -75,8 +77,10 @@ def known(results: Sequence[CheckedPartition], partitions: Sequence[Partition]) 
 class Started:
     """A dry start of one broker: its result and its findings."""
 
-    def __init__(self, result: BrokerStart, found: Sequence[Finding]) -> None:
+    def __init__(self, result: BrokerStart, found: Sequence[Finding], log_dirs: VerdictFacts) -> None:
         self.result, self.findings = result, found
+        is_named = result.node_id is not None or any(one.fatal and one.code in NO_IDS for one in found)
+        self.log_dirs = log_dirs._replace(are_whole=is_named)
         self.label = self.name
         """The name of the broker in sentences. It has the cluster id if the paths have log dirs of several clusters."""
 
@@ -107,7 +111,7 @@ class Started:
             label,
             starts=self.starts,
             why=next((f": {_why(cause)}" for cause in self.result.unknown), ""),
-            copies={log_dir: copied(log_dir) for log_dir in self.result.log_dirs},
+            log_dirs=self.log_dirs,
         )
 
     @property
@@ -188,7 +192,24 @@ def started(
         )
         made = findings(result, context)
         is_here = all(part.files is LOCAL for part in of_broker)
-        yield Started(result, list(made if is_here else map(of_a_copy, made)))
+        yield Started(
+            result,
+            list(made if is_here else map(of_a_copy, made)),
+            VerdictFacts(
+                {log_dir: copied(log_dir, _size(mine.get(log_dir, ()), wanted)) for log_dir in result.log_dirs},
+                partial(_others, replicas, result.node_id),
+                aside if is_here else None,
+            ),
+        )
+
+
+def _size(partitions: Sequence[Partition], wanted: Wanted) -> int | None:
+    return None if wanted.is_choosy else sum(part.size for part in partitions)
+
+
+def _others(replicas: Mapping[tuple[str, int], Sequence[int]], own: int | None, partition: str) -> list[int]:
+    topic, _, number = partition.rpartition("-")
+    return [node for node in replicas.get((topic, int(number)), ()) if node != own] if number.isdecimal() else []
 
 
 def verdicts(started: Sequence[Started], found: Sequence[Finding], *, unreadable: bool = False) -> list[StartVerdict]:
@@ -198,11 +219,14 @@ def verdicts(started: Sequence[Started], found: Sequence[Finding], *, unreadable
     finding is grave.
     """
     if not started:
-        return [verdict(found, "the broker")] if any(one.is_grave for one in found) else []
+        known = VerdictFacts(are_whole=False)
+        return [verdict(found, "the broker", log_dirs=known)] if any(one.is_grave for one in found) else []
     if len({each.result.cluster_id for each in started} - {None}) > 1:
         for each in started:
             cluster = each.result.cluster_id
             each.label = each.name if cluster is None else f"{each.name} of cluster {cluster}"
+            names = first_of(list(map(path_text, each.result.log_dirs)), SHOWN)
+            each.log_dirs = each.log_dirs._replace(alone=f" with only {names} in its log.dirs")
     made = [each.verdict(found) for each in started]
     if unreadable:
         text = "a file or folder could not be read, so it is unknown what a start would lose"

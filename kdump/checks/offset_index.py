@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from kdump.segments.batch_runs import Run
 
 ADVICE: Final = (
-    "A broker can rebuild the indexes from the log. With the broker stopped, remove the .index, .timeindex and "
-    ".txnindex of the segment: a start rebuilds them only if the .index is missing. Or use kdump rebuild-index."
+    "A broker can rebuild the indexes from the log. With the broker stopped, move the .index of the segment away: a "
+    "start then rebuilds its .index, .timeindex and .txnindex. Or use kdump rebuild-index."
 )
 
 NO_END: Final = "names an offset at which no batch ends between this entry and the next"

@@ -6,8 +6,9 @@ import posixpath
 import re
 from typing import TYPE_CHECKING, Final
 
+from kdump.findings import labelled
 from kdump.log_dirs import file_names
-from kdump.primitives.terminal import shell_path
+from kdump.primitives.terminal import path_text, shell_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -34,10 +35,16 @@ def beside(log_dir: str, suffix: str) -> str:
     return f"{posixpath.normpath(log_dir) if is_named else posixpath.abspath(log_dir)}{suffix}"
 
 
-def copied(log_dir: str) -> str:
-    """Return the shell command that copies a log dir to ``LOG_DIR.copy``, unless that exists."""
-    target = shell_path(beside(log_dir, ".copy"))
-    return f"[ -e {target} ] || cp -a {shell_path(posixpath.join(log_dir, '.'))} {target}"
+def copied(log_dir: str, size: int | None) -> str:
+    """Return the shell command that copies a log dir to ``LOG_DIR.copy``, unless that exists.
+
+    ``size``: the number of bytes of its logs; None if it is unknown.
+    """
+    target, part = (shell_path(beside(log_dir, suffix)) for suffix in (".copy", ".copy.part"))
+    name = path_text(log_dir).replace("'", "")
+    of_size = "" if size is None else f" ({(size >> 20) + 1:,} MiB of log)"
+    whole = in_turn([f"cp -a {shell_path(posixpath.join(log_dir, '.'))} {part}", f"mv {part} {target}"])
+    return labelled(f"first copy {name}{of_size}", f"[ -e {target} ] || {{ {whole}; }}")
 
 
 def in_turn(commands: Iterable[str]) -> str:

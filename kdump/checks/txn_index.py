@@ -7,9 +7,9 @@ without data may have an entry too. The first offset of such an entry is the off
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from kdump.checks.offset_index import Fault, IndexFileCheck
+from kdump.checks.offset_index import ADVICE, Fault, IndexFileCheck
 from kdump.errors import many
 from kdump.findings import Finding, Level
 from kdump.findings.codes import Code
@@ -21,11 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kdump.transaction_replay.replay import EndedTransaction
-
-ADVICE: Final = (
-    "A broker can rebuild the file from the log. With the broker stopped, remove the .index, .timeindex and "
-    ".txnindex of the segment: a start rebuilds them only if the .index is missing. Or use kdump rebuild-index."
-)
 
 
 class TxnIndexCheck(IndexFileCheck):

@@ -45,10 +45,10 @@ FINDINGS: Final = [
 """Options of the commands that print findings."""
 
 
-def _without_jobs(words: list[str]) -> list[str]:
-    """Return the words of a command line without --jobs, which has no effect on the output."""
-    kept = [word for before, word in pairwise(["", *words]) if "--jobs" not in {before, word}]
-    return [word for word in kept if not word.startswith("--jobs=")]
+def _without(options: set[str], words: list[str]) -> list[str]:
+    """Return the words of a command line without options that have a value."""
+    kept = [word for before, word in pairwise(["", *words]) if options.isdisjoint({before, word})]
+    return [word for word in kept if word.partition("=")[0] not in options]
 
 
 class FindingsOutput:
@@ -58,7 +58,10 @@ class FindingsOutput:
         self._run = run
         self._report = report
         self.summary = CheckSummary()
-        self.summary.words = ["kdump", *(printable(shell_word(word)) for word in _without_jobs(sys.argv[1:]))]
+        words = _without({"--jobs"}, sys.argv[1:])  # it has no effect on the output
+        self.summary.words = ["kdump", *(printable(shell_word(word)) for word in words)]
+        words = _without({"--topic", "--partition"}, words)
+        self.summary.whole = ["kdump", *(printable(shell_word(word)) for word in words)]
         self._found: list[Finding] = []
         """The findings for the verdict, without remarks: the first KEPT, then only grave ones."""
         self._started: list[Started] = []

@@ -7,11 +7,11 @@ from posixpath import basename, dirname, normpath
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 from kdump.errors import first_of, many, many_are
-from kdump.findings import ALONE, MAY_HAVE, NO_COMMAND, Level, changes_files, joined
+from kdump.findings import ALONE, MAY_HAVE, NO_COMMAND, Level, changes_files, joined, label_of, labelled
 from kdump.findings.codes import Code
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from kdump.findings import Finding
 
@@ -23,14 +23,23 @@ HELD: Final = Code.ONLY_COPY_IS_STRAY
 """The code for records that only a stray folder holds. The commands of the finding restore them."""
 FORGOTTEN: Final = Code.METADATA_LOG_MISSING
 """The code of a finding after which a start makes every partition stray."""
-RESTORE_FIRST: Final = "; restore the metadata log first"
+RESTORE_FIRST: Final = "; restore the metadata log first, and run kdump check again"
 OF_SEVERAL: Final = Code.CLUSTER_ID
 """The code of the finding that log dirs belong to several brokers. It does not prevent the start of any of them."""
 
 START: Final = "kafka-server-start.sh server.properties"
 ALL_DIRS: Final = (
-    "Run kdump check again with all log dirs of the broker: those of log.dirs and metadata.log.dir in its "
+    "Run kdump check again with all log dirs of {broker}: those of log.dirs and metadata.log.dir in its "
     "server.properties."
+)
+NOT_WHOLE: Final = (
+    "This is not a verdict on a whole broker: no meta.properties is in these paths. Before a start, run kdump check "
+    "with all log dirs of the broker (log.dirs and metadata.log.dir in server.properties). Start it only when check "
+    "says safe to start."
+)
+RESTORE_METADATA: Final = (
+    "Only if __cluster_metadata-0 is lost: keep the broker stopped, restore the folder from a backup or from another "
+    "controller, and run kdump check again."
 )
 OF_DAMAGE: Final = (
     "Then put the salvaged folder in the place of the damaged one, or start the broker with the damaged one "
@@ -66,22 +75,46 @@ class StartVerdict(NamedTuple):
     """Sentences for people on the steps after the commands, in order."""
 
 
+class VerdictFacts(NamedTuple):
+    """The facts of a broker's log dirs for its verdict."""
+
+    copies: Mapping[str, str] = {}
+    """Log dir -> the command that copies it, with a label."""
+    others: Callable[[str], Sequence[int]] = lambda _: ()
+    """Returns the other brokers with a replica of a partition, from the metadata log."""
+    aside: Callable[[str], str] | None = None
+    """Returns the command that moves a folder away; None if the files cannot be changed where they are."""
+    are_whole: bool = True
+    """Whether they have the id of a broker."""
+    alone: str = ""
+    """The condition of a safe start, if the paths have log dirs of several clusters."""
+
+
 def verdict(
     findings: Sequence[Finding],
     broker: str = "the broker",
     *,
     starts: bool | None = True,
     why: str = "",
-    copies: Mapping[str, str] | None = None,
+    log_dirs: VerdictFacts = VerdictFacts(),  # noqa: B008  immutable
 ) -> StartVerdict:
     """Return the verdict on one broker. If ``starts`` is None (unknown), ``why`` is the reason.
 
-    ``copies``: log dir -> the command that copies it. Those of the log dirs that other commands change come first.
     :mod:`kdump.broker_start.started` adds the outcomes ``unread`` and ``several``.
     """
+    made = _verdict(findings, broker, starts, why, log_dirs)
+    if log_dirs.are_whole or made.outcome in {"safe", "rebuilt", "unknown"}:
+        return made
+    return made._replace(later=(*made.later, NOT_WHOLE))
+
+
+def _verdict(
+    findings: Sequence[Finding], broker: str, starts: bool | None, why: str, log_dirs: VerdictFacts
+) -> StartVerdict:
     grave = [finding for finding in findings if finding.is_grave]
     commands = joined([command for finding in grave for command in finding.commands])
-    commands = (*dict.fromkeys(_copies(grave, copies or {})), *commands)
+    commands = tuple(_with_copies(commands, grave, log_dirs.copies))
+    all_dirs = ALL_DIRS.format(broker=broker.partition(" (")[0])
     findings = [finding for finding in findings if finding.code != OF_SEVERAL]
     fatal = [finding for finding in findings if finding.fatal]
     if fatal:
@@ -95,11 +128,15 @@ def verdict(
     wait = f"DO NOT START {broker} yet: "
     if loses or missing or held:
         first = RESTORE_FIRST if any(finding.code == FORGOTTEN for finding in loses) else ""
-        later = tuple(_later(missing, has_commands=bool(commands)))
+        if any(finding.code == Code.LOG_DIR_MISSING for finding in missing):
+            later = _without_a_log_dir(all_dirs)
+        else:
+            has_index = any(finding.code == Code.NO_LOG for finding in findings)
+            later = tuple(_later(missing, log_dirs, has_commands=bool(commands), has_index=has_index))
         return StartVerdict(f"{wait}{_lost(loses, missing, held)}{first}", "lost", commands, later)
     unsure = next((finding for finding in findings if finding.code == OPEN and finding.level is Level.LOG), None)
     if unsure is not None:
-        return StartVerdict(f"{wait}{unsure.file}: {unsure.text}", "open", commands, (ALL_DIRS,))
+        return StartVerdict(f"{wait}{unsure.file}: {unsure.text}", "open", commands, (all_dirs, RESTORE_METADATA))
     unknown = f"the files do not show whether {broker} starts"
     if of_logs := [finding for finding in findings if finding.level is Level.LOG]:
         damaged = [finding for finding in of_logs if not finding.is_hole]
@@ -111,66 +148,101 @@ def verdict(
         text = f"{f'{broker} starts' if starts else unknown}, but offsets are missing in {many(files, 'log file')}"
         return StartVerdict(f"{text}: {_first(of_logs)}", "missing", commands)
     if starts is None:
-        return StartVerdict(f"a start loses no record, but {unknown}{why}", "unknown", commands, (ALL_DIRS,))
+        return StartVerdict(f"a start loses no record, but {unknown}{why}", "unknown", commands, (all_dirs,))
     derived = [finding for finding in findings if finding.level is Level.DERIVED]
     if derived:
         wrong = many(len({finding.file for finding in derived}), "file")
-        return StartVerdict(f"safe to start {broker}: no record is lost; {wrong} can be rebuilt", "rebuilt", commands)
-    return StartVerdict(f"safe to start {broker}: nothing is lost", "safe", commands)
+        text = f"safe to start {broker}{log_dirs.alone}: no record is lost; {wrong} can be rebuilt"
+        return StartVerdict(text, "rebuilt", commands)
+    return StartVerdict(f"safe to start {broker}{log_dirs.alone}: nothing is lost", "safe", commands)
 
 
-def _copies(grave: Sequence[Finding], copies: Mapping[str, str]) -> Iterator[str]:
-    """Yield the commands that copy the log dirs of findings whose commands change files."""
+def _with_copies(commands: Sequence[str], grave: Sequence[Finding], copies: Mapping[str, str]) -> list[str]:
+    """Return commands and copies of the log dirs that they change. A copy has the condition that all changes share."""
+    conditions: dict[str, set[str]] = {}
     for finding in grave:
-        if not any(map(changes_files, finding.commands)):
-            continue
         file = normpath(finding.file)
-        for log_dir, command in sorted(copies.items(), key=lambda each: -len(each[0])):
+        for log_dir in sorted(copies, key=len, reverse=True):
             path = normpath(log_dir)
             if path in {".", file} or file.startswith(f"{path.rstrip('/')}/"):
-                yield command
+                labels = {label_of(command)[0] for command in finding.commands if changes_files(command)}
+                conditions.setdefault(copies[log_dir], set()).update(labels)
                 break
+    made, first = list(commands), []
+    for copy, labels in conditions.items():
+        label = next(iter(labels)) if len(labels) == 1 else ""
+        if label:
+            at = next(number for number, command in enumerate(made) if label_of(command)[0] == label)
+            made.insert(at, labelled(label, label_of(copy)[1]))
+        elif labels:
+            first.append(copy)
+    return [*first, *made]
 
 
-def _later(missing: Sequence[Finding], *, has_commands: bool) -> Iterator[str]:
-    """Yield the steps for missing records: how to restore them, and what a start without them does."""
-    if any(finding.code == Code.LOG_DIR_MISSING for finding in missing):
-        yield ALL_DIRS
-        yield (
-            f"Only if the missing log dir is lost: start the broker ({START}). It creates its partitions empty, and "
-            "fetches the records of those that have another replica. All other records of that log dir are lost."
-        )
-        return
+def _without_a_log_dir(all_dirs: str) -> tuple[str, ...]:
+    return (
+        all_dirs,
+        f"Only if the missing log dir is lost: start the broker ({START}). It creates its partitions empty, and "
+        "fetches the records of those that have another replica. All other records of that log dir are lost.",
+    )
+
+
+def _later(missing: Sequence[Finding], of: VerdictFacts, *, has_commands: bool, has_index: bool) -> Iterator[str]:
+    """Yield the steps for missing records: how to restore them, and what a start without them does.
+
+    ``has_index``: a segment has index files, but no .log.
+    """
     missing = [finding for finding in missing if any(text in finding.advice for text in (ALONE, MAY_HAVE, NO_COMMAND))]
     if not missing:
         return
     yield f"For records that are missing{' after the commands' if has_commands else ''}:"
-    yield (
-        "- If a backup or a lost disk has them: move away what is left of the partition's folder, copy the folder from "
-        "there into the log dir, and run kdump check again."
-    )
+    if has_index:
+        yield "- If the .log of a segment was moved or renamed: put it back, and run kdump check again."
+    folders = list(dict.fromkeys(map(_folder, missing)))
+    left = [_folder(finding) for finding in missing if finding.code != Code.PARTITION_MISSING]
+    names = first_of([basename(folder) for folder in folders], SHOWN)
+    copy = f"copy {names} from there into {first_of(list(dict.fromkeys(map(_log_dir, folders))), SHOWN)}"
+    moves = [of.aside(folder) for folder in dict.fromkeys(left)] if of.aside is not None else []
+    if moves and len(moves) <= SHOWN:
+        yield f"- If a backup or a lost disk has them: {copy}, and run kdump check again. Before the copy, run:"
+        yield from (f"  {move}" for move in moves)
+    else:
+        move = "move away what is left of the folders, " if left else ""
+        yield f"- If a backup or a lost disk has them: {move}{copy}, and run kdump check again."
     if not all(ALONE in finding.advice for finding in missing):
         yield (
-            "- If another broker has them: start that broker first. When it is the leader of the partition "
-            "(kafka-topics.sh --describe), start this broker: it fetches the records from the leader."
+            f"- If another broker has them{_replicas(folders, of)}: start that broker first. When it is the leader of "
+            "the partition (kafka-topics.sh --describe), start this broker: it fetches the records from the leader."
         )
-    names = list(dict.fromkeys(_partition(finding.file) for finding in missing))
     yield (
         f"- If nothing has them: start the broker ({START}). {_sum(missing, 'missing').capitalize()} of "
-        f"{first_of(names, SHOWN)} are then lost for good, and new records get their offsets."
+        f"{names} are then lost for good, and new records get their offsets. kdump check prints DO NOT START until "
+        "they are back: a start without them is your decision."
     )
 
 
-def _partition(file: str) -> str:
-    name = basename(file)
-    return name if re.search(r"-\d+$", name) else basename(dirname(file))
+def _replicas(folders: Sequence[str], of: VerdictFacts) -> str:
+    """Return the brokers with replicas of partitions, in parentheses."""
+    known = {name: of.others(name) for name in map(basename, folders)}
+    texts = [f"{name}: broker {', '.join(map(str, nodes))}" for name, nodes in known.items() if nodes]
+    return f" ({first_of(texts, SHOWN)})" if texts else ""
+
+
+def _folder(finding: Finding) -> str:
+    """Return the path of the partition folder of a finding on the folder or on a file in it."""
+    return finding.file if re.search(r"-\d+$", finding.file) else dirname(finding.file)
+
+
+def _log_dir(folder: str) -> str:
+    return dirname(folder) or "."
 
 
 def _lost(loses: Sequence[Finding], missing: Sequence[Finding], held: Sequence[Finding]) -> str:
     """Return a text on the records that a start loses, those already missing, and those in stray folders."""
     parts = []
     if loses:
-        parts.append(f"a start loses {_sum(loses, 'loses')}: {_first(loses)}")
+        verb = "does not serve" if all(finding.code == FORGOTTEN for finding in loses) else "loses"
+        parts.append(f"a start {verb} {_sum(loses, 'loses')}: {_first(loses)}")
     if missing and loses:
         parts.append(f"{_are(missing)} missing already: {_most(missing).file}")
     elif missing:

@@ -88,9 +88,11 @@ LOST_SEGMENT: Final = "the .log of a segment is missing, but its other files exi
 COMMAND: Final = 4
 """Indent of a command on a terminal: more than that of folded sentences. A command is not folded: people paste it."""
 NO_VERDICT: Final = (
-    "There is no verdict on the start of a broker: that needs all its log dirs, with their meta.properties."
+    "There is no verdict on the start of a broker: no meta.properties is in these paths. For a verdict, give all log "
+    "dirs of the broker."
 )
-AGAIN: Final = "After the commands run:"
+NOT_ALL: Final = "nothing wrong found"
+SAFE: Final = " Start the broker when it says safe to start."
 NOTES: Final = "(add --notes to print "
 ALL: Final = "--verbose prints them all"
 
@@ -112,6 +114,8 @@ class CheckSummary:
         """The folders of partitions whose only fault is missing offsets."""
         self.fatal: list[str] = []
         """The files and folders that prevent a broker's start."""
+        self.unchecked = 0
+        """The number of batches whose records were not checked because of a limit."""
         self.commonplace: Counter[str] = Counter()
         self.verdicts: list[StartVerdict] = []
         """The verdicts of the brokers, one for each dry start."""
@@ -119,6 +123,8 @@ class CheckSummary:
         """Whether the command predicts starts of brokers."""
         self.words = ["kdump", "check"]
         """The command line of the run, quoted for a shell."""
+        self.whole = self.words
+        """The command line without --topic and --partition."""
 
     def add(self, findings: Sequence[Finding], folder: str = "", *, has_batches: bool = True) -> None:
         """Count the findings of the partition ``folder``. ``has_batches``: some batches of the partition are valid."""
@@ -130,6 +136,7 @@ class CheckSummary:
                 self.without_batches.append(folder)
         for finding in findings:
             self.levels[finding.level] += 1
+            self.unchecked += finding.code == Code.LIMIT
             if finding.fatal:
                 self.fatal.append(finding.file)
             if finding.is_remark and finding.code in COMMONPLACE:
@@ -205,6 +212,8 @@ def _worst(shown: Sequence[Finding]) -> str:
             else "a file is wrong"
         )
     worst = max((finding.level for finding in shown), key=list(WORDS).index)
+    if worst is Level.REMARK and any(finding.code == Code.LIMIT for finding in shown):
+        return NOT_ALL
     is_lost = worst is Level.DERIVED and any(finding.code == Code.NO_LOG for finding in shown)
     return LOST_SEGMENT if is_lost else VERDICTS[worst]
 
@@ -374,6 +383,9 @@ def conclusion(summary: CheckSummary, status: int, *, is_timed: bool = False) ->
     """Return the lines of the totals, the result and the next steps. ``status`` is the exit status."""
     findings, remarks = summary.findings, summary.levels[Level.REMARK]
     verdict = many(findings, "finding") if findings else "nothing is wrong"
+    if summary.unchecked:
+        verdict = many(findings, "finding") if findings else NOT_ALL
+        verdict += f"; {summary.unchecked} of {many(summary.batches, 'batch', 'batches')} not checked"
     if status == UNREADABLE:
         verdict = f"{verdict}, but some files could not be read" if summary.segments else "nothing could be read"
     lines = [f"{_gone_through(summary, is_timed=is_timed)}: {verdict}"]
@@ -390,12 +402,14 @@ def conclusion(summary: CheckSummary, status: int, *, is_timed: bool = False) ->
         lines.append(f"Damaged: {_named(summary.damaged)}")
         keep = "What to do next: keep the broker stopped, and keep a copy of these folders"
         if set(summary.damaged) <= set(summary.without_batches):
-            lines.append(f"{keep}. No valid batch is left in them for kdump salvage.")
+            left_none = "No valid batch is left for kdump salvage."
+            lines.append(left_none if summary.verdicts else f"{keep}. {left_none}")
         else:
             left = [shell_path(each) for each in summary.damaged if each not in summary.without_batches]
             is_below = any(is_salvage(command) for start in summary.verdicts for command in start.commands)
             named = "kdump salvage" if is_below or len(left) > SHOWN else salvage(left)
-            lines.append(f"{keep}. Then {named} copies the valid batches, merged from all replicas that you name.")
+            then = f"{named} copies the valid batches, merged from all replicas that you name."
+            lines.append(f"With the broker stopped, {then}" if summary.verdicts else f"{keep}. Then {then}")
     if summary.poisoned:
         lines.append(f"Consumers stop in {_named(summary.poisoned)}")
         lines.append(
@@ -404,8 +418,11 @@ def conclusion(summary: CheckSummary, status: int, *, is_timed: bool = False) ->
         )
     if not summary.verdicts:
         lines += _no_verdict(summary, status)
-    again = " ".join(summary.words)
-    return [*lines, *(line for start in summary.verdicts for line in _verdict_lines(start, again))]
+    again = f"`{' '.join(summary.whole)}`"
+    lines += [line for start in summary.verdicts for line in _verdict_lines(start, again)]
+    if summary.verdicts and summary.whole != summary.words:
+        lines.append(f"Only the selected partitions were checked: before a start, run {again}.")
+    return lines
 
 
 def _no_verdict(summary: CheckSummary, status: int) -> Iterator[str]:
@@ -424,14 +441,14 @@ def _verdict_lines(start: StartVerdict, again: str) -> Iterator[str]:
     yield start.text
     before = ""
     for label, command in map(label_of, start.commands[:SHOWN]):
-        if label and label != before:
-            yield f"{label[0].upper()}{label[1:]}:"
+        if label != before:
+            yield f"{label[0].upper()}{label[1:]}:" if label else "Then:"
         yield f"  {command}"
         before = label
     if len(start.commands) > SHOWN:
         yield f"  ... and {many(len(start.commands) - SHOWN, 'other command')} (-o jsonl has them)"
     if any(map(changes_files, start.commands)):
-        yield f"{AGAIN} {again}"
+        yield f"After the commands, run {again}.{'' if start.later else SAFE}"
     yield from start.later
 
 

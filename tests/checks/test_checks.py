@@ -130,7 +130,7 @@ def test_one_bad_offset_entry_is_one_finding(slot, entry, kind):
     assert found[0].kind == (kind or "offset")
     assert str(entry[0]) in found[0].text
     assert str(entry[1]) in found[0].text
-    assert "remove the .index, .timeindex" in found[0].advice
+    assert "move the .index of the segment away" in found[0].advice
     assert found[0].expected is not None
 
 

@@ -29,7 +29,7 @@ def check(place, *paths, options=()):
 
 
 START = "kafka-server-start.sh server.properties"
-COPY = "[ -e d1.copy ] || cp -a d1/. d1.copy"
+COPY = "[ -e d1.copy ] || { cp -a d1/. d1.copy.part && mv d1.copy.part d1.copy; }"
 
 LEFT = {"torn-clean": {3}, "clean-index-beyond-log": {4}, "zeroepoch": {0, 4}}
 """Exit statuses after the commands, if a start still truncates or rebuilds something."""
@@ -51,8 +51,8 @@ LEFT = {"torn-clean": {3}, "clean-index-beyond-log": {4}, "zeroepoch": {0, 4}}
         (
             "mlog-gone",
             3,
-            f"DO NOT START broker 1 {LOSES}52,096 records",
-            "; restore the metadata log first\n",
+            "DO NOT START broker 1 yet: a start does not serve 52,096 records",
+            "; restore the metadata log first, and run kdump check again\n",
         ),
         (
             "rmlog",
@@ -104,7 +104,7 @@ LEFT = {"torn-clean": {3}, "clean-index-beyond-log": {4}, "zeroepoch": {0, 4}}
         ),
         ("overflow", 3, "offsets are missing", "split"),
         ("epochlost", 4, "can be rebuilt", "another leader epoch for offset"),
-        ("zstd-bomb", 0, "nothing is wrong", "3 notes"),
+        ("zstd-bomb", 0, ": nothing wrong found; 1 of 3 batches not checked\n3 notes", "d1/t-0: nothing wrong found\n"),
     ],
 )
 def test_the_verdict(cases, case, status, verdict, named):
@@ -274,7 +274,7 @@ def test_a_cleaned_file_discards_index_swap_files_too(cases, tmp_path):
 
 def test_no_salvage_is_advised_where_no_valid_batch_is_left(cases):
     _, text, _ = check(cases / "verdict" / "torn-clean", "d1")
-    assert "No valid batch is left in them for kdump salvage.\n" in text
+    assert "\nNo valid batch is left for kdump salvage.\n" in text
 
 
 def test_the_advice_with_a_command_comes_first(cases):
@@ -310,7 +310,9 @@ def test_a_command_that_cannot_run_is_wrong(tmp_path, monkeypatch):
 def test_commands_are_the_indented_lines_at_the_end():
     text = "  not this\n1 segment, 2 batches, 9 bytes of log: 1 finding\nDO NOT START\n  mv a b\n  ... and 2 more\n"
     assert printed_commands.commands(text) == ["mv a b"]
-    assert printed_commands.commands(f"{text}Only if it is lost:\n  rm b\nAfter the commands run: x\n")[1:] == ["rm b"]
+    assert printed_commands.commands(f"{text}Only if it is lost:\n  rm b\nAfter the commands, run `x`.\n")[1:] == [
+        "rm b"
+    ]
     assert printed_commands.commands("safe to start\n") == []
 
 
@@ -347,9 +349,11 @@ def test_commands_that_change_files_begin_with_a_copy_of_the_log_dir(cases, tmp_
     subprocess.run(["cp", "-a", cases / "verdict" / case, tmp_path], check=True)
     place = tmp_path / case
     dirs = sorted(path.name for path in place.iterdir())
-    first = printed_commands.printed(place, dirs)[0]
+    first = next(command for command in printed_commands.printed(place, dirs) if command.startswith("[ -e "))
     changed = first.split()[2].removesuffix(".copy")
-    assert first == f"[ -e {changed}.copy ] || cp -a {changed}/. {changed}.copy"
+    assert first == COPY.replace("d1", changed)
+    (place / f"{changed}.copy.part").mkdir()  # an interrupted copy
+    (place / f"{changed}.copy.part" / "meta.properties").touch()
     for _ in range(2):  # a second run must not replace the copy by the changed log dir
         subprocess.run(["sh", "-c", first], cwd=place, check=True)
         words = ["diff", "-r", "--no-dereference", f"{changed}.copy", cases / "verdict" / case / changed]
@@ -372,17 +376,14 @@ def test_a_start_without_the_missing_records_is_described(cases, tmp_path, case,
     dirs = sorted(path.name for path in place.iterdir())
     for _ in range(2):
         code, text, _ = check(place, *dirs)
-        end = text[text.index("For records that are missing") :]
-        assert (code, end.startswith("For records that are missing after the commands:\n")) == (
-            3,
-            bool(printed_commands.commands(text)),
-        )
-        assert (
-            "\n- If a backup or a lost disk has them: move away what is left of the partition's folder, copy the "
-            in end
-        )
+        before, _, end = text.partition("For records that are missing")
+        assert (code, end.startswith(" after the commands:\n")) == (3, bool(printed_commands.commands(before)))
+        move = f" Before the copy, run:\n  mkdir -p d1.aside/ && mv d1/{lost.split()[-1]} d1.aside/\n- "
+        copy = f"\n- If a backup or a lost disk has them: copy {lost.split()[-1]} from there into d1, and run "
+        assert (copy in end, move in end) == (True, (place / "d1" / lost.split()[-1]).exists())
         assert ("\n- If another broker has them: start that broker first. When it is the leader" in end) == others
         assert f"\n- If nothing has them: start the broker ({START}). {lost} are then lost for good" in end
+        assert "kdump check prints DO NOT START until they are back: a start without them is your decision.\n" in end
         for command in printed_commands.commands(text):
             subprocess.run(["bash", "-c", command], cwd=place, env=environment(), check=True)
 
@@ -391,17 +392,19 @@ def test_a_cluster_without_metadata_log_is_rebuilt_by_the_printed_command(cases,
     subprocess.run(["cp", "-a", cases / "verdict" / "mlog-gone", tmp_path], check=True)
     place = tmp_path / "mlog-gone"
     _, text, _ = check(place, "d1")
-    assert "\nOnly if no backup and no controller has the metadata log:\n" in text
-    (command,) = printed_commands.commands(text)
-    assert command == "kdump rebuild-cluster d1 --out d1.rebuilt --release 4.2"
-    pasted(place, command)
-    code, text, _ = check(place, "d1.rebuilt/node-1", options=("--config", "node.id=1"))
-    assert (code, text.endswith("safe to start broker 1: nothing is lost\n")) == (0, True)
+    assert "\nOnly if no backup and no controller has the metadata log. Name the log dirs of all brokers:\n" in text
+    assert "Topic configs, ACLs, SCRAM users, quotas and client metrics are then lost. Release 4.2 is that of " in text
+    rebuild, again = printed_commands.commands(text)
+    assert rebuild == "kdump rebuild-cluster d1 --out d1.rebuilt --release 4.2"
+    pasted(place, rebuild)
+    assert pasted(place, again).endswith("safe to start broker 1: nothing is lost\n")
 
 
 def test_the_commands_for_a_broken_metadata_record_have_a_condition(cases):
     _, text, _ = check(cases / "verdict" / "dup-topic", "d1")
-    assert "\nOnly if no backup of the metadata log lacks this record:\n  kdump metadata d1 --offset 85 " in text
+    label = "Start on a snapshot that has all records below offset 85, and not record 85:"
+    assert f"\n{label}\n  {COPY}\n  kdump metadata d1 --offset 85 " in text
+    assert "Or restore the metadata log from a backup without this record: all changes after the backup are " in text
     assert "No other controller has the metadata log. Start the node on a snapshot" in text
 
 
@@ -412,7 +415,8 @@ def test_a_batch_above_the_limit_names_the_limit_that_suffices(cases):
     assert "were not checked" not in check(place, "d1", options=("--max-batch-bytes", "300007672"))[1]
     assert "were not checked" in check(place, "d1", options=("--max-batch-bytes", "300007671"))[1]
     assert text.endswith(
-        "\nThere is no verdict on the start of a broker: that needs all its log dirs, with their meta.properties.\n"
+        "\nThere is no verdict on the start of a broker: no meta.properties is in these paths. For a verdict, give all "
+        "log dirs of the broker.\n"
     )
 
 
@@ -451,3 +455,28 @@ def test_a_folder_marked_for_deletion_needs_no_leader_epochs(cases, tmp_path):
     code, text, _ = check(place, ".")
     assert (code, "leader-epoch-checkpoint" in text) == (0, False), text
     assert check(place, ".", "--notes")[1].count("the file has no epoch") == 1
+
+
+def test_what_the_verdict_leaves_open_is_said(cases):
+    """A folder without meta.properties, selected partitions, log dirs of two clusters, a lost disk, a replica count."""
+    verdict = cases / "verdict"
+    text = check(verdict / "clean-index-beyond-log", ".")[1]
+    assert "\nAfter the commands, run `kdump check .`.\nThis is not a verdict on a whole broker" in text
+    text = check(verdict / "torn-clean", "d1", "d2", options=("--topic", "sales"))[1]
+    assert "\nAfter the commands, run `kdump check d1 d2`.\nFor records that are missing " in text
+    assert text.endswith("\nOnly the selected partitions were checked: before a start, run `kdump check d1 d2`.\n")
+    text = check(verdict / "jbod-cluster", "d1", "d2")[1]
+    assert f"\nsafe to start broker 1 of cluster {OTHER} with only d1 in its log.dirs: nothing is lost\n" in text
+    assert f"\nRun kdump check again with all log dirs of broker 1 of cluster {CLUSTER}: those of log.dirs " in text
+    text = check(verdict / "other-node", "d1", "d2")[1]
+    assert "metrics-0, orders-1, sales-1. No other broker has a replica of them\n" in text
+    assert "\nOnly if __cluster_metadata-0 is lost: keep the broker stopped, restore the folder from a backup" in text
+    assert "\nd2\n  DAMAGED these log dirs have no __cluster_metadata-0: " in text
+    text = check(verdict / "dangling", "d1")[1]
+    assert "In that case 10,000 records are missing (high watermark: 10000, recovery point: 10000). The " in text
+    assert f"\nOnly if the disk is lost:\n  {COPY}\n  mkdir -p d1.aside/ && mv d1/orders-0 d1.aside/\nAfter" in text
+    text = check(verdict / "nopm", "d1")[1]
+    assert f"\nFirst copy d1 (1 MiB of log):\n  {COPY}\nThen:\n  printf" in text
+    assert text.endswith("\nAfter the commands, run `kdump check d1`. Start the broker when it says safe to start.\n")
+    text = check(verdict / "rmlog", "d1")[1]
+    assert "\n- If the .log of a segment was moved or renamed: put it back, and run kdump check again.\n- If a " in text

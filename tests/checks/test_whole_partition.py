@@ -259,10 +259,11 @@ def test_a_folder_that_keeps_a_broker_from_starting(tmp_path):
     (tmp_path / "lost+found").mkdir()
     (finding,) = findings(tmp_path, status=3)
     assert (finding["check"], finding["found"], finding["fatal"]) == ("folder", "lost+found", True)
-    first, *_, verdict, copy, command, _ = kdump("check", tmp_path).stdout.decode().splitlines()
+    first, *_, verdict, _, copy, _, command, _ = kdump("check", tmp_path).stdout.decode().splitlines()
     assert first.endswith("a file is wrong, and a broker does not start because of it")
     assert verdict.startswith(f"DO NOT START broker 1: {tmp_path / 'lost+found'}: ")
-    assert copy == f"  [ -e {tmp_path}.copy ] || cp -a {tmp_path}/. {tmp_path}.copy"
+    whole = f"cp -a {tmp_path}/. {tmp_path}.copy.part && mv {tmp_path}.copy.part {tmp_path}.copy"
+    assert copy == f"  [ -e {tmp_path}.copy ] || {{ {whole}; }}"
     aside = f"{tmp_path}.aside/"
     assert command == f"  mkdir -p {aside} && mv {tmp_path / 'lost+found'} {aside}"
 
@@ -535,7 +536,7 @@ def test_the_conclusion_names_what_is_damaged_and_what_to_do(tmp_path):
     place = folder(tmp_path, (0, one(0) + one(1, crc=1) + one(2)))
     text = kdump("check", place).stdout.decode()
     assert f"kdump salvage {place} --out salvaged" in text
-    assert f"Damaged: 1 partition: {place}\nWhat to do next: keep the broker stopped" in text
+    assert f"Damaged: 1 partition: {place}\nWith the broker stopped, kdump salvage copies the valid " in text
     (place / f"{0:020}.log").write_bytes(one(0) + one(1))
     (place / f"{0:020}.index").write_bytes(b"x")
     assert "No log is damaged" in kdump("check", place).stdout.decode()
