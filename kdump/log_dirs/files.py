@@ -4,7 +4,7 @@ Places are the local disk (:mod:`.local`), archives (:mod:`.archives`), object s
 storage (:mod:`.tiered_storage`).
 
 Holes of sparse files occupy no disk space and read as zeros; readers skip them. The file system reports the holes of a
-local file (``SEEK_DATA``), and a tar lists the extents of its members. Other sources have no holes.
+local file or archive (``SEEK_DATA``), and a tar lists the extents of its members. Other sources have no holes.
 """
 
 from __future__ import annotations

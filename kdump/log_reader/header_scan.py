@@ -153,9 +153,9 @@ def attempt(segment: Segment, split_bytes: int, *, checked: bool = False) -> Sur
 
 
 def _plain(source: files.Source, chunks: list[ChunkSummary], follower: TransactionFollower, split_bytes: int) -> int:
-    """Add the non-transactional batches of magic 2 at the start of a segment to ``chunks``: a fast path.
+    """Add to ``chunks`` the batches of magic 2 before the first one in a transaction or as small as a marker.
 
-    Return the position after these batches. For large batches in a local file only the headers are read.
+    This fast path returns the position after these batches. It reads only the headers of large local batches.
     """
     is_local = isinstance(source, local.LocalFile)
     block_size = log.FIRST_BLOCK if is_local else log.BLOCK
