@@ -7,7 +7,7 @@ from posixpath import basename, dirname, normpath
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 from kdump.errors import first_of, many, many_are
-from kdump.findings import ALONE, MAY_HAVE, NO_COMMAND, Level, changes_files, joined, label_of, labelled
+from kdump.findings import ALONE, MAY_HAVE, NO_COMMAND, Level, changes_files, is_salvage, joined, label_of, labelled
 from kdump.findings.codes import Code
 
 if TYPE_CHECKING:
@@ -42,8 +42,8 @@ RESTORE_METADATA: Final = (
     "controller, and run kdump check again."
 )
 OF_DAMAGE: Final = (
-    "Then put the salvaged folder in the place of the damaged one, or start the broker with the damaged one "
-    f"({START}): the notes above say what it truncates."
+    "Then put the salvaged folder, of salvaged/logs, in the place of the damaged one, and run kdump check again. Or "
+    f"start the broker with the damaged one ({START}): the lines above say what it truncates."
 )
 
 
@@ -133,6 +133,7 @@ def _verdict(
         else:
             has_index = any(finding.code == Code.NO_LOG for finding in findings)
             later = tuple(_later(missing, log_dirs, has_commands=bool(commands), has_index=has_index))
+        later = (OF_DAMAGE, *later) if any(map(is_salvage, commands)) else later
         return StartVerdict(f"{wait}{_lost(loses, missing, held)}{first}", "lost", commands, later)
     unsure = next((finding for finding in findings if finding.code == OPEN and finding.level is Level.LOG), None)
     if unsure is not None:

@@ -432,7 +432,7 @@ def _no_verdict(summary: CheckSummary, status: int) -> Iterator[str]:
         yield f"A{NO_START[1:]}{shown}"
     elif status == DERIVED:
         yield "No log is damaged: the wrong files can be rebuilt."
-    if status in {0, DERIVED} and summary.is_of_starts and summary.segments:
+    if status != UNREADABLE and summary.is_of_starts and summary.segments and not summary.fatal:
         yield NO_VERDICT
 
 

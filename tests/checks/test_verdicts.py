@@ -480,3 +480,20 @@ def test_what_the_verdict_leaves_open_is_said(cases):
     assert text.endswith("\nAfter the commands, run `kdump check d1`. Start the broker when it says safe to start.\n")
     text = check(verdict / "rmlog", "d1")[1]
     assert "\n- If the .log of a segment was moved or renamed: put it back, and run kdump check again.\n- If a " in text
+    assert (
+        "\nThere is no verdict on the start of a broker: no meta.properties is " in check(verdict / "overflow", "d1")[1]
+    )
+
+
+def test_the_step_after_salvage_is_said(cases, tmp_path):
+    subprocess.run(["cp", "-a", cases / "verdict" / "nopm" / "d1", tmp_path], check=True)
+    metadata = (tmp_path / "d1" / "orders-0" / "partition.metadata").read_bytes()
+    (tmp_path / "d1" / "orders-1" / "partition.metadata").write_bytes(metadata)
+    log = tmp_path / "d1" / "orders-0" / f"{0:020}.log"
+    data = bytearray(log.read_bytes())
+    data[len(data) // 2] ^= 1
+    log.write_bytes(data)
+    (tmp_path / "d1" / ".kafka_cleanshutdown").unlink(missing_ok=True)
+    (tmp_path / "d1" / "recovery-point-offset-checkpoint").unlink(missing_ok=True)
+    _, text, _ = check(tmp_path, "d1")
+    assert "\n  kdump salvage d1/orders-0 --out salvaged\nThen put the salvaged folder, of salvaged/logs, in " in text
