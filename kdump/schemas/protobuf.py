@@ -231,7 +231,7 @@ def _merge(name: str, kind: MessageType, reader: ProtobufReader, group: int, oth
 
 
 def _map(name: str, kind: MessageType, reader: ProtobufReader, field_number: int) -> _Put:
-    """Return the reader of a map field. An entry with unknown fields counts as unknown, as in protobuf's upb."""
+    """Return the reader of a map field. As in protobuf's upb, an entry with unknown fields is left out."""
     key, value = kind.fields
     empty_key: Any = map_key(DEFAULTS.get(key.type, 0))
     inner = value.resolved if isinstance(value.resolved, MessageType) else None
@@ -260,7 +260,7 @@ def map_key(value: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class DecodedMessage:
-    """A decoded message: its full name, its value, and the numbers of fields that are not in the schema."""
+    """A decoded message: its full name, its value, and the number of each unknown field, once per occurrence."""
 
     name: str
     value: dict[str, Any]

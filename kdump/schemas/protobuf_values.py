@@ -1,9 +1,9 @@
 """Converts Protobuf messages to values of typed columns (:mod:`kdump.schemas.shapes`).
 
 A message is read as JSON (:mod:`kdump.schemas.protobuf`) and converted: 64-bit integers from text, bytes from base64,
-timestamps from ISO 8601, enums from the name to its index (a number without a name stays text). Types without a fixed
-shape (Struct, Value, Any, recursive messages) stay JSON text. One schema version gives the columns their types, and
-reads the messages of all versions, as Protobuf's own readers do.
+timestamps from ISO 8601, enums from the name to its index (a number without a name becomes text). Struct, Value,
+ListValue, Any, and recursive, empty or too large messages stay JSON text. One schema version gives the columns their
+types, and reads the messages of all versions, as Protobuf's own readers do.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def _single(field: FieldType, nesting: Nesting, timestamp: _Convert) -> Protobuf
 
 
 def _map(kind: MessageType, nesting: Nesting, timestamp: _Convert) -> ProtobufColumn:
-    """Return the column of a map, whose keys are text in JSON."""
+    """Return the column of a map. Its keys, text in JSON, are converted to the key type of the schema."""
     key, value = kind.fields
     of_key = _SCALARS.get(key.type, "string")
     made = _single(value, nesting, timestamp)

@@ -107,7 +107,7 @@ Read: TypeAlias = "Callable[[bytes, int, int, Any], tuple[Any, int]]"
 
 
 def scalar(kind: str) -> Read:
-    """Return the reader of a scalar type's values."""
+    """Return the reader of a scalar type: 64-bit integers, NaN and infinities become text, bytes become base64."""
     if kind in _OF_VARINT:
         convert = _OF_VARINT[kind]
 

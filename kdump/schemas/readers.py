@@ -21,7 +21,7 @@ FORMATS: Final[dict[str, Format]] = {"AVRO": "avro", "PROTOBUF": "protobuf", "JS
 
 
 class PayloadReader:
-    """The reader of a schema, or the reason why the schema has no reader."""
+    """Reads payloads of one schema, unless ``problem`` is set. ``reader`` is None for JSON and for a problem."""
 
     def __init__(self, version: SchemaVersion, store: SchemaStore) -> None:
         self.version = version
@@ -121,7 +121,7 @@ MAX_DEPTH: Final = 200
 
 
 def read_json(payload: bytes, position: int) -> Any:
-    """Return the JSON value from a position on, without validation. Raises UndecodableError."""
+    """Return the JSON value from a position on, without validation against a schema. Raises UndecodableError."""
     try:
         text = payload[position:].decode()
         if text.count("[") + text.count("{") > MAX_DEPTH:

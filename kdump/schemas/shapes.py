@@ -12,9 +12,9 @@ from typing import Final, TypeAlias
 from kdump.schemas.avro_schema import Array, AvroRecord, AvroType, Enum, Fixed, Logical, Map, Primitive, Union
 
 _MOST_FIELDS: Final = 5_000
-"""Maximum number of fields of a subject that become columns. Further nested fields are JSON text."""
+"""Maximum number of typed fields of a subject. The record, list or map that exceeds it and all later ones are JSON."""
 _MOST_LEVELS: Final = 64
-"""Maximum number of levels of structs, lists and maps. Deeper values are JSON text."""
+"""Maximum number of levels of structs, lists and maps (Protobuf: only messages). Deeper values are JSON text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Leaf:
 
 @dataclass(frozen=True, slots=True)
 class JsonText:
-    """JSON text, for unions of several types, recursive types, types without fields, and types beyond the limits."""
+    """JSON text: for unions of several types beside null, and recursive, empty or too large types."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ _PRIMITIVES: Final = {
 
 
 class Nesting:
-    """The state while a shape is made: the enclosing records, lists and maps, and the number of fields so far."""
+    """The state while a shape is made: the enclosing types, and the number of fields so far."""
 
     def __init__(self) -> None:
         self._within: list[int] = []

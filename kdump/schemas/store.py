@@ -1,8 +1,9 @@
 """Reads the schemas of a registry from its topic ``_schemas``.
 
 Each record of the topic has a JSON key with a ``keytype`` and a JSON value. The records are replayed in offset order by
-their parsed keys, like in ``KafkaStoreReaderThread`` of Confluent's schema-registry. The text of a deleted version is
-kept as long as it is in the log, because payloads may still have its id.
+their parsed keys, like in ``KafkaStoreReaderThread`` of Confluent's schema-registry. A DELETE_SUBJECT record, or a
+SCHEMA value with ``"deleted": true``, makes a version soft-deleted. A tombstone makes it hard-deleted. The text of a
+deleted version is kept as long as it is in the log, because payloads may still have its id.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _MAX_INT: Final = 2**31 - 1
 
 @dataclass(frozen=True)
 class Reference:
-    """A reference of a schema to another schema: the name in the text, and the subject and version."""
+    """A reference of a schema to another schema: the name in the text, the subject, and the version (-1: newest)."""
 
     name: str
     subject: str
@@ -36,13 +37,13 @@ class Reference:
 
 
 class SchemaVersion(NamedTuple):
-    """A version of a subject, the offsets of its records in ``topic``, and the time (ms) of its newest schema text."""
+    """A version of a subject, the offsets of its first and last SCHEMA record, and the time (ms) of its last value."""
 
     subject: str
     version: int
     id: int
     schema_type: str
-    """AVRO, PROTOBUF or JSON, or any other word in the record."""
+    """AVRO (also if the record names no type), PROTOBUF, JSON, or any other word in the record."""
     references: tuple[Reference, ...]
     metadata: dict[str, Any] | None
     rule_set: dict[str, Any] | None
@@ -53,7 +54,7 @@ class SchemaVersion(NamedTuple):
     last_offset: int
     timestamp_ms: int
     stored: dict[str, Any]
-    """The value of the version's record, as JSON."""
+    """The value of the version's newest record that has one, as JSON."""
 
     @property
     def guid(self) -> str:
@@ -68,7 +69,10 @@ class SchemaVersion(NamedTuple):
 
 @dataclass(frozen=True)
 class HistoryLine:
-    """A record of the topic. If no registry wrote it, ``keytype`` is None and ``why`` is the reason."""
+    """A record of the topic. If no registry wrote it, ``keytype`` is None and ``why`` is the reason.
+
+    ``tombstone``: the value is null or empty. ``schema_deleted``: the field ``deleted`` of a SCHEMA value, else None.
+    """
 
     kind: ClassVar[str] = "history"
     offset: int
@@ -84,7 +88,7 @@ class HistoryLine:
 
 @dataclass(frozen=True)
 class SubjectLine:
-    """A subject. ``state`` is ``current`` if it has a current version, else ``soft-deleted`` or ``hard-deleted``.
+    """A subject. ``state`` is the first of ``current``, ``soft-deleted`` and ``hard-deleted`` that a version has.
 
     ``versions`` are the versions in this state. ``config`` and ``mode`` are the subject's own settings, or None.
     """
@@ -188,7 +192,7 @@ class SchemaStore:
         return (version for version in self._versions.values() if version.state in chosen)
 
     def version(self, subject: str, version: int) -> SchemaVersion | None:
-        """Return a version in any state, or None. -1: the newest current version, or the newest if all are deleted."""
+        """Return a version in any state, or None. -1: the newest current, else soft-, else hard-deleted version."""
         if version == -1:
             found = [each for each in self._versions.values() if each.subject == subject]
             return max(found, key=lambda each: (-STATES.index(each.state), each.version), default=None)

@@ -1,7 +1,7 @@
 """Reads payloads with their writers' schemas, and converts them to typed values of one version of a subject.
 
 The user names the subject (``orders-value``: its newest current version) or a version (``orders-value:3``). A payload
-that cannot be converted has a problem instead of a value.
+that cannot be converted has a problem instead of a value. A payload with ``trailing-bytes`` has both.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _PINNED: Final = re.compile(r"(.+?)(?::([1-9]\d{0,9}))?(?:#([\w.]+))?", re.DOTAL
 
 
 class TypedValue(NamedTuple):
-    """The value of a payload (None for null), the id of its schema, and its problem."""
+    """The value of a payload (None for null, or if it cannot be converted), the id of its schema, and its problem."""
 
     value: Any = None
     schema_id: int | None = None
@@ -98,7 +98,7 @@ def _written(
 
 
 class TypedSide:
-    """Reads payloads of any version of a subject as values of the types of one version, for keys or for values."""
+    """Reads payloads of any schema (of several with one id: of this subject) as values of the types of one version."""
 
     def __init__(
         self,
@@ -224,8 +224,9 @@ def typed_sides(decoder: PayloadDecoder, subject: str, *, wide_times: bool = Fal
 class SubjectTables:
     """Divides records into one table for each subject, by the schemas of their values.
 
-    A Protobuf message that is not the first of its file has its own table: ``orders-value#org.shop.Order``. For records
-    without a table this object takes the place of a TypedSide: :meth:`read` returns the reason instead of a value.
+    The newest current version of the subject gives the types (without one, the payload's version). A Protobuf message
+    that is not the first of this version has its own table: ``orders-value#org.shop.Order``. For records without a
+    table this object takes the place of a TypedSide: :meth:`read` returns the reason instead of a value.
     """
 
     side: Final = "value"

@@ -26,7 +26,7 @@ if kernel.COMPILED:
 
     C = TypeVar("C", bound=Cursor)
 LARGE: Final = 1 << 20
-"""Maximum size in bytes of a batch in a run."""
+"""Maximum size in bytes of a batch in a :class:`Run`."""
 
 
 class Run(Batches):
@@ -190,8 +190,8 @@ class Entries(Batches):
 def entries(first: Message, block: memoryview, start: int, stop: int | None = None) -> Entries | None:
     """Return the consecutive uncompressed messages that begin with ``first``; None if there are fewer than two.
 
-    ``block`` begins at position ``start`` of the file. The messages end at byte ``stop`` or before. Checksums are not
-    verified.
+    ``block`` begins at position ``start`` of the file. The messages end at byte ``stop`` of the file or before.
+    Checksums are not verified.
     """
     at = first.position - start
     block = block if stop is None else block[: max(0, stop - start)]
@@ -206,7 +206,7 @@ def entries(first: Message, block: memoryview, start: int, stop: int | None = No
 def run(first: Batch, block: memoryview, start: int, stop: int | None = None) -> Run | None:
     """Return the run that begins with ``first``; None if it has fewer than two batches.
 
-    ``block`` begins at position ``start`` of the file. All batches of the run start before byte ``stop``.
+    ``block`` begins at position ``start`` of the file. All batches of the run start before its byte ``stop``.
     """
     limit = start + len(block) if stop is None else stop
     rows = batches.rows(first, block, start, min(first.limit, LARGE), limit)

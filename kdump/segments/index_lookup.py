@@ -1,7 +1,8 @@
 """Finds the byte range of a segment that holds certain offsets or times, by its indexes.
 
-An index entry is used only if a valid batch with the entry's offset or time starts at the entry's position. Otherwise
-the problem is reported, and the whole segment is read.
+An offset index entry is used only if a valid batch starts at its position, with a base offset up to the entry's. A time
+index entry is used only if its timestamp is the largest of the batch with its offset. Otherwise the problem is
+reported, and the whole segment is read.
 """
 
 from __future__ import annotations
@@ -88,7 +89,7 @@ class Seeker:
         return index[slot].position
 
     def by_time(self, since: int) -> Range | None:
-        """Return a byte range that holds all records at ``since`` (ms) or later; None if there are none.
+        """Return a byte range that holds all records at ``since`` (ms) or later; None only if there are none.
 
         The range is the whole segment if an index is missing or wrong.
         """
@@ -146,10 +147,10 @@ class Seeker:
         return index[slot].position
 
     def _after(self, index: OffsetIndex, offset: int) -> int | None:
-        """Return the position of an indexed batch that starts after ``offset``; None if the index has none.
+        """Return the position of an indexed batch that starts after ``offset``, or None.
 
         An entry may have the last offset of its batch. So an entry above ``offset`` may be of a batch that starts at or
-        below ``offset``; the next entries are then tried.
+        below ``offset``; the next entry (without an entry up to ``offset``, the next two) is then tried.
         """
         slot = index.slot_for(offset)
         for above in range(0 if slot is None else slot + 1, min(len(index), (slot or 0) + 3)):

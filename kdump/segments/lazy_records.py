@@ -29,7 +29,7 @@ if kernel.COMPILED:
 
 R = TypeVar("R")
 MANY: Final = 1 << 16
-"""Number of records whose sizes are in memory at once. A batch may hold some million records of 7 bytes."""
+"""Number of records of a batch whose sizes compiled code holds at once. A batch may have millions of 7 bytes."""
 
 
 class LazyRecords(Sequence[Record]):
@@ -236,14 +236,15 @@ class RecordSizes(NamedTuple):
     keys: Sequence[int]
     values: Sequence[int]
     size: int
-    """The uncompressed size of the records with their batch headers, in bytes."""
+    """The uncompressed size of the records with their batch headers in bytes; 0 in further parts of a batch."""
 
 
 def read_sizes(batches: Batches, add: Callable[[RecordSizes], None]) -> int:
-    """Call ``add`` with the sizes of about MANY records at a time. Return the number of batches that were read.
+    """Call ``add`` with the sizes of a run of small uncompressed batches, a batch, or MANY records of a large batch.
 
-    Reading stops before a batch with a malformed record: ``add`` gets no record of that batch. Raises DamageError if
-    ``batches`` is a single batch with a malformed record. Of messages of magic 0 and 1 only the first is read.
+    Returns the number of batches that were read. Reading stops before a batch with a malformed record: ``add`` gets no
+    record of that batch. Raises DamageError if ``batches`` is a single batch with a malformed record. Of messages of
+    magic 0 and 1 only the first is read.
     """
     if batches.rows is not None:
         return _of_run(batches, batches.rows, add)

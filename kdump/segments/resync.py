@@ -7,7 +7,8 @@ length, leader epoch and magic. A batch with a damaged length or magic is not va
 batch, and skips a damaged batch as a whole if its end is certain:
 
 * its checksum is right, so that only its magic or its length is wrong; or
-* its last record ends at the end of the log, or at a batch that begins with the next offset.
+* its last record ends where its length says, and there the log ends or a valid batch begins with the next offset (in
+  magic 0 and 1: with that offset or a later one).
 
 Otherwise the search starts after the first byte of the batch. It may then take a copy in a record for a batch.
 
@@ -60,7 +61,7 @@ KEPT: Final = 16
 FORGOTTEN: Final = 1 << 16
 """RangeChecksum drops the stored checksums before the current position if there are this many."""
 FRAMED: Final = 8
-"""A search for the next valid batch may skip BUDGET records, and one more for each FRAMED bytes read."""
+"""A read may skip BUDGET records in vain (over 511 bytes: they count more), and one more per FRAMED bytes read."""
 NEAR: Final = 1 << 21
 """A guess first searches this many bytes of a part for batches with the leader epoch of the segment's first batch."""
 LOOKS: Final = 1024
@@ -87,7 +88,7 @@ class RangeChecksum:
     """Computes checksums of many overlapping ranges of a source, and reads each byte about once.
 
     The checksum of the bytes from the first position to each multiple of SUM_BYTES is stored. Checksums far before the
-    current position are dropped. After a jump forward the sums start again, so that the bytes between are not read.
+    current position are dropped. After a jump the sums start again, so that the bytes between are not read.
     """
 
     def __init__(self, source: Source, kind: Kind) -> None:
@@ -284,7 +285,7 @@ class ResyncReader:
         return end if self._goes_on(end, header.base_offset + header.last_offset_delta + 1) else None
 
     def _frame(self, position: int, header: record_layout.BatchHeader) -> int | None:
-        """Return the end of the records that the header claims, found by their sizes; None if a size is invalid."""
+        """Return the end of the claimed records by their sizes; None if invalid, compressed or beyond the budget."""
         if header.attributes & record_layout.CODEC_MASK or header.records_count < 0:
             return None
         at = position + record_layout.BATCH_HEADER.size
@@ -304,7 +305,7 @@ class ResyncReader:
         return None
 
     def _goes_on(self, position: int, offset: int) -> bool:
-        """Return whether the log ends at ``position``, or continues there with ``offset``."""
+        """Return whether the log ends at ``position``, or a valid batch begins there with ``offset`` (see module)."""
         if position >= self._zeros:
             return True
         head = self._window.view(position, record_layout.UP_TO_MAGIC)
@@ -469,8 +470,9 @@ def read(
     """Yield the regions of a segment. Magic, header, codec and checksum of each batch are checked.
 
     ``on_error`` selects the end of a damaged range. "stop": the end of the file. "skip": the end of the bad batch by
-    its length field. "resync": the next valid batch. If damage begins at ``start``, the missing offsets begin with
-    ``first_offset``. A batch of more than ``limit`` bytes (by default the source's limit) is damage.
+    its length field, or the end of the file if the length is impossible. "resync": the next valid batch. If damage
+    begins at ``start``, the missing offsets begin with ``first_offset``. A batch of more than ``limit`` bytes (by
+    default the source's limit) is damage.
     ``runs`` is explained at :func:`kdump.segments.walk.walk`.
     """
     end = source.size if end is None else min(end, source.size)

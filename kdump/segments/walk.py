@@ -1,7 +1,7 @@
 """Finds the batches of a segment as Kafka's reader does, up to the first damage. ``resync`` also reads after damage.
 
-A DamageError becomes a Damage region here. Files are read in blocks of at most 1 MiB, and never mapped, because a
-segment may shrink while it is read.
+A DamageError becomes a Damage region here. Files are read in blocks of at most 1 MiB, or of one larger batch, and
+never mapped, because a segment may shrink while it is read.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 
 BLOCK: Final = 1 << 20
-"""Largest block in bytes."""
+"""Largest block in bytes, except for a larger batch."""
 FIRST_BLOCK: Final = 1 << 16
-"""Size of the first block in bytes. Each further block is twice as large, up to BLOCK."""
+"""Size in bytes of the first block, also after a jump. Each further block is twice as large, up to BLOCK."""
 ACROSS: Final = 1 << 16
 """Bytes that are read after the end of a part, because its last batch usually ends there."""
 
