@@ -146,7 +146,7 @@ _HADOOP: Final = "spark.hadoop."
 
 
 def use_stores(settings: Mapping[str, str]) -> None:
-    """Let this process and its children read stores with ``settings``, before the session starts."""
+    """Let this process and its children read stores with ``settings``, unless they already have settings of stores."""
     found = stores.relevant({name.removeprefix(_HADOOP): value for name, value in settings.items()})
     if found:
         os.environ.setdefault(stores.VARIABLE, json.dumps(found))
@@ -166,7 +166,8 @@ def configured(settings: Mapping[str, str]) -> dict[str, str]:
 def _of_s3(settings: Mapping[str, str]) -> dict[str, str]:
     """Return S3A settings from the AWS environment variables that Hadoop's client does not read.
 
-    With an endpoint, the bucket is a part of the URL's path, and the default region is us-east-1, as in PyArrow.
+    With the endpoint of a variable, the bucket is a part of the URL's path. With an endpoint outside AWS, the default
+    region is us-east-1. PyArrow does the same.
     """
     name = f"{_HADOOP}fs.s3a."
     own = settings.get(f"{name}endpoint")
@@ -308,7 +309,7 @@ def watched(spark: SparkSession, what: str, report: Callable[[str, int, int], No
 
 @contextmanager
 def interruptible(spark: SparkSession) -> Iterator[None]:
-    """Cancel the Spark jobs of the block on Ctrl-C and SIGTERM, and wait until they have stopped writing.
+    """Cancel the Spark jobs of the block on Ctrl-C and SIGTERM, and wait up to 10 s until they end.
 
     PySpark's own handler would call Java while another call to Java is running. That fails and logs stack traces.
     Outside of the main thread this function does nothing.

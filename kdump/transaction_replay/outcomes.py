@@ -1,9 +1,9 @@
 """The outcomes of the transactions of a partition, and the offset up to which a read_committed consumer may read.
 
 Each segment is read once, by any process (:func:`scan`), and :func:`combined` joins the results. The markers in the log
-decide. Entries of ``.txnindex`` are used only for damaged ranges, which may hide the marker or the start of a
-transaction. An entry is wrong if the log has another batch at the marker's offset. If a transaction may end in a
-damaged range and has no entry, its outcome is unknown.
+decide. Entries of ``.txnindex`` are used only if damage, an unreadable segment or the start of the log hides the marker
+or the start of a transaction. An entry is wrong if the log has another batch at the marker's offset. If a transaction
+may end in a damaged range and has no entry, its outcome is unknown.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Outcomes:
     doubts: tuple[Doubt, ...] = ()
 
     def of(self, batch: RecordBatch) -> Outcome | None:
-        """Return the outcome of a batch's transaction; None if the marker may be in damage or in an unread segment."""
+        """Return the outcome of a batch's transaction ("none" without one); None if its marker may be unread."""
         if not batch.is_transactional or batch.producer_id is None:
             return "none"
         if batch.is_control:
@@ -154,9 +154,9 @@ def _holds(spans: Sequence[tuple[int, int]], offset: int) -> bool:
 class SegmentOutcomes(NamedTuple):
     """The result of one segment: the ends of transactions in it, and the transactions that are open at its end.
 
-    ``ended`` has all aborts, and a commit if it is the first marker of its producer: other commits do not affect later
-    segments. ``wrong`` has a message for each wrong entry of ``.txnindex``. ``end`` is a damaged range after the last
-    batch. It is ignored in the log's last segment, to which a broker may be writing.
+    ``ended`` has aborts, damage and doubts, and a commit if it is the first marker of its producer: other commits do
+    not affect later segments. ``wrong`` has a message for each wrong entry of ``.txnindex``. ``end`` is a damaged range
+    after the last batch. It is ignored in the log's last segment, to which a broker may be writing.
     """
 
     ended: tuple[AbortedTxn | EndedTransaction | DamagedGap | Doubt, ...] = ()

@@ -33,8 +33,8 @@ class EndedTransaction(NamedTuple):
     """A transaction that a marker has committed or aborted.
 
     ``first_offset`` is None for an empty transaction, or if the transaction began before the replay. ``last_offset`` is
-    the marker's offset. ``last_stable_offset`` is the first offset of the oldest transaction that is open at the
-    marker, or the offset after the marker.
+    the marker's offset. ``last_stable_offset`` is the first offset of the oldest transaction that is open after
+    the marker, or the offset after the marker.
     """
 
     producer_id: int
@@ -84,7 +84,7 @@ class Replay:
         self._undo, self.end_offset = None, self._marked_end
 
     def add(self, batches: Batches, row: int = 0) -> EndedTransaction | None:
-        """Add batches from number ``row`` on. If the last is a marker, return its transaction. Raises DamageError."""
+        """Add batches from number ``row`` on. For a single marker return its transaction. Raises DamageError."""
         if row == batches.batch_count:
             return None
         self.end_offset = batches.last_offset + 1

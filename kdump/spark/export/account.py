@@ -1,4 +1,4 @@
-"""The manifest of an export. It counts each input byte once: in a batch, damaged, padding, unreadable or not read."""
+"""The manifest of an export counts each input byte once: batch, damaged, trailing, padding, unreadable or not read."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ VERSION: Final = 1
 
 
 class SplitAccount(NamedTuple):
-    """The batches, rows and bytes of one split, by outcome. ``rows`` is None if the batch headers lack this number."""
+    """The batches, rows and bytes of one split, by outcome. ``rows`` is None if headers do not determine it."""
 
     batches: int = 0
     rows: int | None = 0
@@ -40,7 +40,7 @@ class SplitAccount(NamedTuple):
 def by_headers(split: Split, *, control: bool, filtered: bool) -> SplitAccount | None:
     """Return the account of a split from the counts in its batch headers, or None if they lack a count.
 
-    ``control``: control records are rows. ``filtered``: a filter selects single records, so ``rows`` is unknown.
+    ``control``: control records are rows. ``filtered``: a filter selects single records, so ``rows`` is None.
     """
     summary = split.summary
     if summary is None or not summary.counts_known:

@@ -1,15 +1,14 @@
 """Publishes a prepared folder as the output of an export, and recovers after a killed run.
 
 An export writes into a hidden folder next to its output (:meth:`~kdump.spark.export.output.Output.staging`). When all
-is written and counted, the folder is renamed to the output.
+is written and counted, a journal (:data:`COMMIT`) is added to the folder, and the folder is renamed to the output.
 
-A journal is used instead of the rename if the output has files of other programs, if rows are appended, or if the file
-system cannot rename folders atomically. The journal lists the files to remove and to add. They are moved one by one,
-the manifest last. Programs that read the files in the manifest see the complete old or new output. While an output is
-replaced, there is no manifest.
+If rows are appended, the output has files of other programs, or the folder cannot be renamed atomically, the journal is
+written to the output. It lists the files to remove and to add. They are moved one by one, the manifest last. Programs
+that read the files in the manifest see the complete old or new output; a replaced output has no manifest meanwhile.
 
-The journal (:data:`COMMIT`) stays until the run has reported its result. The next run after a kill completes the commit
-if there is a journal, and deletes the killed run's files otherwise.
+The journal stays until the run has reported its result. The next run after a kill completes the commit if the output
+has the journal or was moved away, and deletes the killed run's files otherwise.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ _MARKS: Final = {MANIFEST, COMMIT, "_SUCCESS", f"{DAMAGED}/_SUCCESS"}
 
 Commit: TypeAlias = dict[str, Any]
 """The commit of a run, as JSON: ``request`` (its settings), ``run`` (its manifest entry), ``staging`` (the folder's
-name), ``replaces`` (whether the old output is deleted), ``removes`` and ``moves`` (paths of files).
+name), ``replaces`` (whether the old output is deleted), ``removes`` and ``moves`` (paths of files; none for a rename).
 """
 
 
@@ -50,7 +49,7 @@ def written(runs: Iterable[dict[str, Any]]) -> list[str]:
 
 
 def publish(output: Output, staging: Output, commit: Commit, check: Callable[[], None]) -> None:
-    """Publish the files and the manifest of the prepared folder ``staging``: by a rename, or by a journal.
+    """Publish the files and the manifest of the prepared folder ``staging``: by a rename, or one by one.
 
     ``check`` is called before the output changes, and raises if this run has lost its lock. The output is then
     unchanged. After a later error the output is unchanged, or the next run completes the commit.
@@ -81,7 +80,7 @@ def abandon(output: Output, journal: str, staging: Folder) -> None:
 
 
 def _may_be_renamed(output: Output, staging: Output, commit: Commit) -> bool:
-    """Return whether the folder can replace the output by a rename, because no file of the output must stay."""
+    """Return whether an atomic rename can replace the output: no file of the output must stay."""
     if not output.renames_whole or staging.path.startswith(f"{output.path}/"):
         return False
     if not output.exists() or output.is_empty():

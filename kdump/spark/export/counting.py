@@ -1,6 +1,6 @@
 """Returns records to Spark, and reports the outcome of every byte to the driver in the same pass.
 
-An accumulator carries the report of each task. The report counts once, even if Spark repeats the task.
+An accumulator carries the report of each split. The report counts once, even if Spark repeats the split's task.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A folder on any file system that Spark supports: list, create, move and delete its files.
 
-No other module of kdump creates, renames or deletes files on Hadoop's file systems. :mod:`kdump.output.files` handles
+No other module of kdump creates, renames or deletes files through Hadoop. :mod:`kdump.output.files` handles
 files on the driver's own disks (``file:``): they are flushed, then published by an atomic rename that fails if the
 target exists. On these disks, text files are replaced atomically. Renaming a folder is atomic for the schemes of
 ``_WHOLE_RENAMES``; other stores copy each file.
@@ -74,7 +74,7 @@ class Folder:
         return not self._texts.listStatusIterator(self._at("")).hasNext()
 
     def sizes(self, folder: str = "", *, deep: bool = True) -> dict[str, int]:
-        """Return path -> size (bytes) of the files in a folder, if ``deep`` also in subfolders; empty if missing."""
+        """Return path -> bytes of a folder's files but ``_SUCCESS``, if ``deep`` also of subfolders; {} if missing."""
         if not self.exists(folder):
             return {}
         root = self._files.getFileStatus(self._at(folder)).getPath().toString().rstrip("/") + "/"

@@ -5,9 +5,9 @@ the step's own folder (``staging``), checks the counts like any export, and comm
 deletes its files, or, after the commit, moves them to the output. So no row is lost or doubled.
 
 The commit is the file ``_checkpoint/<number>.json``. It has the offsets of the inputs after the step, the files to
-move, and the account of the step. Only the file with the greatest number is used.
+move, and the account of the step. The file with the greatest number gives the position. Others keep accounts.
 
-The accounts of steps move to the manifest at the end of a run, and earlier if they are half as large as the manifest.
+The accounts of steps move to the manifest at the end of a run, and earlier if their size exceeds half the manifest's.
 So the cost of a step does not grow with the number of steps. ``steps`` of the manifest is the number of its last step.
 """
 
@@ -154,7 +154,7 @@ class Follower:
     def _step(self, place: HeldOutput, checkpoint: Checkpoint, state: State) -> tuple[State, bool]:
         """Export new records. Return the state after them, and whether all records are exported.
 
-        If a task cannot read a folder, all bytes of this folder are read before the next attempt is planned.
+        If a task cannot read a folder, the driver reads all its bytes to plan the next attempt.
         """
         tries = TRIES
         checked: set[str] = set()
@@ -382,7 +382,7 @@ class Checkpoint:
         staging.delete()
 
     def write_manifest(self) -> None:
-        """Add the waiting accounts of steps to the manifest."""
+        """Add the waiting accounts of steps to the manifest, and delete all commits but the last KEPT."""
         if not self._waiting:
             return
         runs = self._output.runs() or []

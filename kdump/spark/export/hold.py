@@ -4,9 +4,9 @@ The lock is a small file next to the output that names its holder. Local disks, 
 object store two exports may get the lock: each reads the lock again before it changes the output, and all but one of
 them end.
 
-A holder on this machine is dead if its process is gone. A live holder touches the file every :data:`BEAT` seconds. A
-holder on another machine that has not done so for :data:`SILENCE` seconds counts as dead. The seconds are measured
-between two file times of one file system, because clocks of machines differ.
+A holder in this boot and PID namespace is dead if its process is gone. A live holder touches the file every
+:data:`BEAT` seconds. Any other holder that has not done so for :data:`SILENCE` seconds counts as dead. The seconds are
+measured between two file times of one file system, because clocks of machines differ.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _PAUSE: Final = 0.02
 
 
 class Holder(NamedTuple):
-    """The process that holds a lock. ``place`` identifies a machine and its boot, ``since`` the time of the lock."""
+    """The process that holds a lock. :func:`_place` and :func:`_started` explain ``place`` and ``started``."""
 
     host: str
     place: str

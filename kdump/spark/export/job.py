@@ -69,7 +69,7 @@ class Export:
 
 
 class Summary(NamedTuple):
-    """The counts of an export. ``seconds`` does not include the start of Spark."""
+    """The counts of an export. ``damaged_bytes`` include truncated batches; ``seconds`` exclude the start of Spark."""
 
     files: int
     batches: int
@@ -84,9 +84,9 @@ class Summary(NamedTuple):
 class Listener(NamedTuple):
     """Callbacks of an export.
 
-    ``note`` receives sentences about inputs that are left out. ``progress`` receives the current work, the number of
-    tasks done, and the number of all tasks. ``done`` receives the result before the journal is deleted. If the run is
-    killed between the two, the next run reports the result again.
+    ``note`` receives sentences, such as on inputs that are left out. ``progress`` receives the current work, the number
+    of tasks done, and the number of all tasks. ``done`` receives the result before the journal is deleted. If the run
+    is killed between the two, the next run reports the result again.
     """
 
     note: Callable[[str], None]

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 MANIFEST: Final = "_manifest.json"
 DAMAGED: Final = "_damaged"
 UNDECODED: Final = "_undecoded"
-"""The folder of the records without a subject, or whose value cannot be decoded."""
+"""With ``--partition-by subject``: the folder of records without a subject, or whose value cannot be decoded."""
 CHECKPOINT: Final = "_checkpoint"
 WRITING: Final = "_writing.json"
 """A file next to the manifest of a table. It exists while a Spark writer writes the table."""
@@ -113,7 +113,7 @@ class Output(Folder):
         return self.beside(f".{self.path.rpartition('/')[2]}.kdump-{name}")
 
     def hidden_names(self) -> list[str]:
-        """Return the names of existing folders of :meth:`staging`."""
+        """Return the names of existing folders of :meth:`staging`, and of old outputs (``.old``)."""
         if self._has_place_beside:
             parent, _, own = self.path.rpartition("/")
             around, before = Folder(self._spark, parent or ("/" if "/" in self.path else ".")), f".{own}.kdump-"

@@ -184,7 +184,7 @@ class FolderLayout:
     columns: tuple[str, ...]
 
     def parted(self, batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """Divide an Arrow batch by folder. Yield each folder and its rows in order, with the output's columns."""
+        """Divide a batch of one partition and subject by time. Yield folders and rows with the output's columns."""
         rows = batch.select([name for name in batch.schema.names if name in self.columns or name in typed.NAMES])
         if not {"date", "hour"} & self.folders.keys():
             yield self._folder(batch, None), rows
@@ -270,7 +270,7 @@ class OpenPart(NamedTuple):
 
 
 class PartsFiles:
-    """The files of one attempt of a task, one open file per folder. ``parts`` is like :attr:`WrittenParts.files`."""
+    """The files of one attempt of a task: at most WRITERS open, one per folder. ``parts``: path -> part."""
 
     def __init__(self, task: PartsTask, number: int, attempt: str) -> None:
         self._task, self._number, self._attempt = task, number, attempt

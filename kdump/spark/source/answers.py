@@ -1,7 +1,7 @@
 """The outputs of the Spark source that cover whole partitions: answers to questions, and ``findings``.
 
 Rows are the lines of ``kdump stats -o jsonl`` and others. Tasks of a source cannot merge their collectors. So a task
-reads all data for its lines: one partition, one topic with all replicas, or everything. The driver first reads the
+reads all data for its lines: partitions with all replicas, whole topics, or everything. The driver first reads the
 facts that all tasks need: configs and transactional ids.
 
 For ``findings`` (``kdump check -o jsonl``) a task checks whole partitions, because a finding may depend on several
@@ -60,8 +60,8 @@ Row = dict[str, Any]
 class SaidLine:
     """A message that a command prints on standard error, and that affects the exit status of the command.
 
-    ``kind`` is ``unreadable`` (bytes that a failing disk does not return), ``damage``, or ``derived`` (a wrong derived
-    file, which is not used).
+    ``kind`` is ``unreadable`` (bytes that a failing disk does not return, or damage of a tiered segment), ``damage``,
+    or ``derived`` (a wrong derived file, which is not used).
     """
 
     kind: ClassVar[str] = UNREADABLE

@@ -34,10 +34,10 @@ class KdumpDataSource(Carried, DataSource):
 
     Name: ``kdump``
 
-    Schema: :data:`kdump.arrow.schema.RECORDS`, and :data:`~kdump.arrow.schema.DECODED` with the option ``decode``;
-    :data:`~kdump.arrow.header_rows.HEADER_FIELDS` and :data:`~kdump.spark.source.schema.DAMAGED` for the outputs
-    ``batches`` and ``damaged``, :data:`~kdump.spark.source.schema.FINDINGS` for ``findings``, the fields of a line for
-    :data:`~kdump.spark.source.options.ANSWERS`.
+    Schema: :data:`kdump.arrow.schema.RECORDS`, :data:`~kdump.arrow.schema.DECODED` with the option ``decode``, and
+    typed columns with ``schema``. For the output ``batches``: :data:`~kdump.arrow.header_rows.HEADER_FIELDS`. For
+    ``damaged``, ``account`` and ``findings``: DAMAGED, ACCOUNT and FINDINGS of :mod:`kdump.spark.source.schema`. For
+    :data:`~kdump.spark.source.options.ANSWERS`: the fields of a line.
 
     Options: :data:`kdump.spark.source.options.OPTIONS`. The path is a segment, a partition folder, a log dir, a glob,
     or a URI of any of these.
@@ -168,7 +168,7 @@ class WholeReader(Carried, DataSourceReader):
 
 
 class FilteredReader(KdumpReader):
-    """A reader that receives Spark's filters before it plans (since Spark 4.1, if the session enables this)."""
+    """A reader that receives Spark's filters before it plans (option ``pushdown``; Spark 4.1, if enabled)."""
 
     def pushFilters(self, filters: list[Any]) -> list[Any]:  # noqa: N802  Spark's name
         """Use filters to read less. Return all of them, so that Spark applies them to the rows too."""
@@ -204,7 +204,7 @@ class _StreamReader(Carried):
 
     @_harmless()
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802  Spark's name
-        """Return the start of the stream. Calls before the first trigger always return the same offset."""
+        """Return the start of the stream. Every call returns the offset that the first call found."""
         if self._initial is None:
             self._initial = streaming.initial(self._options, print_line, self._listings)
         return self._initial
@@ -214,7 +214,7 @@ class _StreamReader(Carried):
 
     @_harmless()
     def latestOffset(self, start: dict[str, Any] | None = None, limit: Any = None) -> dict[str, Any]:  # noqa: N802  Spark's
-        """Return the end of a trigger.
+        """Return the end of a trigger. The options limit it, unless Spark passes no limit or ReadAllAvailable.
 
         Releases before 4.2 pass neither start nor limit. The start is then the end of the last planned range. This
         holds for a stream that continues at ``x``, too: Spark first plans the empty range from ``x`` to ``x``.
@@ -250,7 +250,7 @@ class _StreamReader(Carried):
         return [InputPartition(group) for group in planning.group(splits, self._options)]
 
     def commit(self, end: dict[str, Any]) -> None:  # noqa: ARG002  the end of the last planned range
-        """Report files that were deleted before tasks read them, because tasks cannot report this to the driver."""
+        """Without failOnDataLoss, report files that were deleted before tasks read them: tasks cannot report this."""
         self._report_vanished()
 
     def stop(self) -> None:

@@ -1,7 +1,8 @@
 """The first and last offsets of each partition in a query with the options of Kafka's source.
 
-The earliest offset is the log start offset. Times are looked up like in a broker (:mod:`kdump.answers.time_lookup`).
-The latest offset is the log end offset, because the checkpoint of the high watermark is older than the broker's value.
+The earliest offset is the log start offset in the checkpoint, or the first segment's base offset if higher. Times are
+looked up like in a broker (:mod:`kdump.answers.time_lookup`). The latest offset is the log end offset, because the
+checkpoint of the high watermark is older than the broker's value.
 """
 
 from __future__ import annotations

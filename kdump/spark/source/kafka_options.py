@@ -195,9 +195,10 @@ class KafkaQuery:
 
 
 def translate(given: Mapping[str, str]) -> tuple[dict[str, str], KafkaQuery | None, tuple[str, ...]]:
-    """Return the options of kdump's source, the query, and the names of ignored options. Names are in lower case.
+    """Return the options of kdump's source, the query, and the names of ignored options.
 
-    Raises UsageError for options that Kafka's source refuses, and for options of both sources with the same effect.
+    The names in ``given`` and of the returned options are in lower case. Raises UsageError for options that Kafka's
+    source refuses, and for options of both sources with the same effect.
     """
     ignored = []
     rest = dict(given)

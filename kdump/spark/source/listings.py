@@ -57,7 +57,7 @@ class HeaderOutcomes(NamedTuple):
 
 @dataclass
 class Listings:
-    """For each partition folder: the unread segments of the last listing, and the transactions of closed segments."""
+    """For each folder: the last listing from the last read segment on, and the transactions of closed segments."""
 
     _known: dict[str, list[ListedSegment]] = field(default_factory=dict)
     _transactions: dict[str, dict[PartKey, HeaderOutcomes]] = field(default_factory=dict)
@@ -68,7 +68,7 @@ class Listings:
             self._known[key_of(partition)] = [_listed(segment) for segment in partition.segments]
 
     def transactions(self, partition: Partition, split_bytes: int) -> list[HeaderOutcomes]:
-        """Return the transactions of each segment. Read changed segments and the last one. Raises UnreadableError."""
+        """Return the transactions of each segment. Read new and changed ones, and the last. Raises UnreadableError."""
         before, now = self._transactions.get(key_of(partition), {}), {}
         for segment in partition.segments:
             key = (_listed(segment), segment.start, segment.until)

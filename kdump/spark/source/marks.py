@@ -1,9 +1,9 @@
 """The position of a stream in a partition folder, and checks that the log before this position is unchanged.
 
 A broker rolls, renames, deletes and compacts segments; then the position is found again by its Kafka offset. Under a
-new leader a broker may truncate a log and write other records at the same offsets (KIP-101). This has happened if the
-last batch read has changed, or if a batch before it has a newer leader epoch. The topic id shows that a topic was
-created again (KIP-516).
+new leader a broker may truncate a log and write other records at the same offsets (KIP-101). This has happened if a
+batch before the position has a newer leader epoch than the last batch read. It has also happened if the log ends before
+the position, or if the last batch read has changed. The topic id shows that a topic was created again (KIP-516).
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Mark(NamedTuple):
 
     @property
     def is_untouched(self) -> bool:
-        """Whether this is the start of the stream, before the first trigger."""
+        """Whether this is a start by options of Kafka's source, before the first trigger; False for START."""
         return self.offset is not None and not self.trigger and not self.file
 
     def after(self, segment: Segment, batch: RecordBatch) -> Mark:

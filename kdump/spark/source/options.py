@@ -112,7 +112,7 @@ class SourceOptions:
 
     @property
     def committed(self) -> bool:
-        """Whether records of aborted and open transactions are left out (read_committed)."""
+        """Whether records of aborted, open and unknown transactions are left out (read_committed)."""
         return self.isolation == READ_COMMITTED
 
     @property
@@ -136,7 +136,7 @@ class SourceOptions:
         return timestamps.now() if self.at is None else self.at
 
     def narrowed(self, filters: Iterable[Any]) -> SourceOptions:
-        """Return options that leave out rows that fail ``filters`` on topic, partition, offset and timestamp."""
+        """Return options that read less, by ``filters`` on topic, partition, and (for records) offset and timestamp."""
         spans = {"topic": ValueSpan(), "partition": ValueSpan()}
         if self.output == RECORDS:
             spans |= {
@@ -428,7 +428,7 @@ def parse(given: Mapping[str, str]) -> SourceOptions:
 def _of_question(output: str, asked: Iterable[tuple[Option, str]]) -> tuple[tuple[str, Any], ...]:
     """Return the options of a question: field of its options class, and value. Raises UsageError for other options.
 
-    An option of another question is ignored if it has its default value.
+    An option of other questions is ignored if it has the default value of one of them.
     """
     found = []
     for option, text in asked:
@@ -544,7 +544,7 @@ class ValueSpan:
 
 @dataclass(frozen=True)
 class Pushed:
-    """The topics and partitions that filters allow."""
+    """The topics and partitions that filters allow; ``is_nothing``: the filters allow no row at all."""
 
     topic: ValueSpan = ValueSpan()
     partition: ValueSpan = ValueSpan()

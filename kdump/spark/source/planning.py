@@ -130,9 +130,9 @@ def plan(
 ) -> list[Planned]:
     """Return all segments of the inputs, in order, with the splits to read.
 
-    Headers are read only if an option needs them. ``note`` is called for each skipped input, and for each invalid file
-    next to a log. ``inputs`` is an earlier result of :func:`look`. ``progress`` is called with texts. Raises
-    UsageError, UnreadableError, and DataLossError if the query of Kafka's source names records that are gone.
+    Headers are read only if :func:`needs_survey` is true. ``note`` is called for each skipped input, and for each
+    invalid file next to a log. ``inputs`` is an earlier result of :func:`look`. ``progress`` is called with texts.
+    Raises UsageError, UnreadableError, and DataLossError if the query of Kafka's source names records that are gone.
     """
     partitions = look(options, note) if inputs is None else inputs
     if options.kafka is not None:
@@ -185,7 +185,7 @@ def group(splits: Iterable[Split], options: SourceOptions) -> list[list[Split]]:
 
 
 def needs_survey(options: SourceOptions) -> bool:
-    """Return whether an option needs the headers of all batches, for example for outcomes of transactions."""
+    """Return whether the headers of all batches are needed. The default columns need them, for transactionState."""
     return (
         options.dedupe
         or options.committed

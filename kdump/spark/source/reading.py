@@ -1,4 +1,4 @@
-"""Reads a split, a part of a segment, as Arrow batches. This is the work of a Spark task, planned by the driver."""
+"""Reads a split, a part of a segment, as Arrow batches. A Spark task does this; the driver has planned the split."""
 
 from __future__ import annotations
 
@@ -95,8 +95,8 @@ def contents(
     Compiled code adds the records of the batches that it supports to ``rows``; it yields these batches without records.
 
     Raises UnreadableError at the first damage in mode FAILFAST. In every mode it is raised for unreadable bytes or a
-    file that has become shorter; Spark then retries the task. With ``skip_unreadable`` the bytes that a failing disk
-    does not return are one damaged range instead.
+    file that has become shorter; Spark then retries the task. With ``skip_unreadable``, if a failing disk does not
+    return bytes, the rest of the split after the last content is one damaged range instead.
     """
     at = split.start
     try:
@@ -217,7 +217,7 @@ def _kept(
 
 
 def _is_dropped(batch: RecordBatch, state: str | None, options: SourceOptions) -> bool:
-    """Return whether read_committed consumers do not receive this batch."""
+    """Return whether read_committed leaves out this data batch: its transaction is aborted, open or unknown."""
     return options.committed and state in {"aborted", "open", None} and not batch.is_control
 
 

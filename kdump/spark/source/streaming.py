@@ -98,7 +98,7 @@ class Advance(NamedTuple):
 
 
 def initial(options: SourceOptions, note: Callable[[str], None], listings: Listings | None = None) -> Offsets:
-    """Return the first offset of a stream: by the options of Kafka's source, by default the start of each folder.
+    """Return the first offset of a stream: by the options of Kafka's source; without them {}, the start of each folder.
 
     ``note`` is called for each missing topic or partition; ``listings`` are the run's listings. Raises UsageError,
     DataLossError and UnreadableError.
