@@ -12,7 +12,7 @@ from kdump.formats.record_layout import CODEC_MASK, CONTROL_FLAG
 from kdump.records.record_batch import Batches
 
 UNREADABLE: Final = "unread"
-"""The kind of a damaged range that cannot be read because of an I/O error. Outputs use this word too."""
+"""The kind of a damaged range that cannot be read because of an I/O error. Spark's outputs use ``unreadable``."""
 
 
 class Damage(NamedTuple):

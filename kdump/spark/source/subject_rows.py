@@ -1,7 +1,7 @@
 """Collects the records of a split in one table for each subject, with the typed columns of the subject.
 
-A record without a usable schema, or whose value does not fit the types of its subject, gets no subject and no typed
-value; ``problem`` and ``why`` have the reason. The metadata of a record batch names its subject (:func:`subject_of`).
+A record without a usable schema, or whose value does not fit the types of its subject, gets no subject, no keyDecoded
+and no valueDecoded; ``problem`` and ``why`` have the reason. A batch's metadata name its subject (:func:`subject_of`).
 """
 
 from __future__ import annotations
