@@ -83,7 +83,9 @@ FOREIGN: Final = frozenset({Code.CLUSTER_ID_DIFFERS, Code.NODE_ID_DIFFERS})
 """Causes that are repaired by removing a log dir from log.dirs."""
 NEW_ID: Final = '"cluster.id=$(head -c 16 /dev/urandom | base64 | tr +/ AA | cut -c 1-22)"'
 """A shell word that expands to the line ``cluster.id=`` with a new id."""
-SOLE_NODE: Final = "only for the sole node of a cluster, if its old cluster id is not found"
+SOLE_NODE: Final = (
+    "only for the sole node of a cluster, if its old cluster id is not found (otherwise write the file with the old id)"
+)
 """The label of a command that must not run on a node of a larger cluster."""
 TARGET: Final = "the target of the link, whose disk must be mounted"
 DISK_IS_LOST: Final = "only if the disk is lost"

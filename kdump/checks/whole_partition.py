@@ -366,7 +366,7 @@ def _vanished(found: Sequence[Finding]) -> set[int]:
 
 def _start(part: Partition, place: LogDir, options: CheckOptions, log: LogCheck, *, damaged: bool) -> Iterator[Finding]:
     where = part.files.shown(part.folder)
-    end = log.next_offset
+    end, cut = log.next_offset, 0
     if damaged or log.wants_recovery or _overflows(part, end):
         from kdump.recovery import log_loader
 
@@ -385,6 +385,7 @@ def _start(part: Partition, place: LogDir, options: CheckOptions, log: LogCheck,
         word = "after an unclean stop a broker" if place.clean else "a broker"
         yield from _outcome(where, unclean, word, would=place.clean)
         end = unclean.log_end_offset
+        cut = 0 if place.clean else sum(each.records for each in unclean.cuts)  # reported as lost by a start
     mark = place.high_watermark or 0
     if end is None or mark <= end or not evidence.is_credible(mark):
         return
@@ -405,7 +406,7 @@ def _start(part: Partition, place: LogDir, options: CheckOptions, log: LogCheck,
             expected=f"{mark} or more",
             found=end,
             advice=MAY_HAVE,
-            missing=mark - end,
+            missing=max(mark - end - cut, 0) or None,
         )
 
 

@@ -42,8 +42,8 @@ RESTORE_METADATA: Final = (
     "controller, and run kdump check again."
 )
 OF_DAMAGE: Final = (
-    "Then put the salvaged folder, of salvaged/logs, in the place of the damaged one, and run kdump check again. Or "
-    f"start the broker with the damaged one ({START}): the lines above say what it truncates."
+    "Then put the folder from salvaged/logs in the place of the damaged one, and run kdump check again. Or start the "
+    f"broker with the damaged one ({START}): the lines above say what it truncates."
 )
 
 
@@ -217,7 +217,7 @@ def _later(missing: Sequence[Finding], of: VerdictFacts, *, has_commands: bool, 
         )
     yield (
         f"- If nothing has them: start the broker ({START}). {_sum(missing, 'missing').capitalize()} of "
-        f"{names} are then lost for good, and new records get their offsets. kdump check prints DO NOT START until "
+        f"{names} are then lost for good, and new records can get their offsets. kdump check prints DO NOT START until "
         "they are back: a start without them is your decision."
     )
 

@@ -496,4 +496,6 @@ def test_the_step_after_salvage_is_said(cases, tmp_path):
     (tmp_path / "d1" / ".kafka_cleanshutdown").unlink(missing_ok=True)
     (tmp_path / "d1" / "recovery-point-offset-checkpoint").unlink(missing_ok=True)
     _, text, _ = check(tmp_path, "d1")
-    assert "\n  kdump salvage d1/orders-0 --out salvaged\nThen put the salvaged folder, of salvaged/logs, in " in text
+    assert "\n  kdump salvage d1/orders-0 --out salvaged\nThen put the folder from salvaged/logs in the place " in text
+    assert "yet: a start loses 4,666 records: " in text  # which salvage recovers
+    assert "(the checksum is wrong); 333 records are missing already: d1/orders-0\n" in text
