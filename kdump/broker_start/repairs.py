@@ -40,8 +40,8 @@ MOVED: Final = frozenset(
 """Causes that are repaired by moving the file away: a broker starts without the file."""
 ADVICE: Final = {
     Code.FOREIGN_FOLDER: "Move the folder out of the log dir.",
-    Code.NAME: "Move the file out of the log dir.",
-    Code.NAME_NO_OFFSET: "Move the file out of the log dir.",
+    Code.NAME: "Move the file out of the log dir: no broker reads it.",
+    Code.NAME_NO_OFFSET: "Move the file out of the log dir: no broker reads it.",
     Code.LEADER_EPOCHS_BROKEN: "Move the file away: no record is lost, and a broker writes a new file.",
     Code.CHECKPOINT_BROKEN: "Move the file away: a broker starts without it.",
     Code.CLEANER_CHECKPOINT_BROKEN: "Move the file away: compaction then begins at the log start.",
@@ -49,7 +49,8 @@ ADVICE: Final = {
     "kdump check again. Move the link away only if the disk is lost.",
     Code.FILE_IMMUTABLE: "Remove the attributes that forbid changes. lsattr -d shows them.",
     Code.FOLDER_IS_FILE: "Move the file away: the broker needs a folder of this name.",
-    Code.DIRECTORY_ID_TWICE: "Remove the line directory.id from one of the two files: a broker assigns a new id.",
+    Code.DIRECTORY_ID_TWICE: "Remove the line directory.id from one of the two files: a broker assigns a new id, "
+    "and no record is lost.",
     Code.DIRECTORY_ID_RESERVED: "Remove the line directory.id from the file: a broker assigns a new id.",
     Code.VOTER_DIRECTORY_DIFFERS: "Write the directory.id that the VotersRecord of the metadata log has for this node.",
     Code.CLUSTER_ID_DIFFERS: "The log dirs belong to two clusters. Find the cluster id of this broker in its "

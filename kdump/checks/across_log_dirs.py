@@ -171,6 +171,7 @@ def _directories(of_one: list[_Ids]) -> Iterator[Finding]:
                 kind=Code.DIRECTORY_ID,
                 text=f"{first.file} has the same directory.id: a broker does not start with both log dirs",
                 found=directory,
-                advice="Remove the line directory.id from one of the two files: a broker assigns a new id.",
+                advice="Remove the line directory.id from one of the two files: a broker assigns a new id, and no "
+                "record is lost.",
                 fatal=True,
             )
