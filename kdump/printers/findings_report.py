@@ -394,10 +394,7 @@ def conclusion(summary: CheckSummary, status: int, *, is_timed: bool = False) ->
         lines.append(f"{many(remarks, 'note')} {NOTES}{them})")
     if summary.holes:
         lines.append(f"Offsets missing: {_named(summary.holes)}")
-        lines.append(
-            "All existing batches are valid, and a broker accepts these logs unchanged. Another replica may have the "
-            "missing records."
-        )
+        lines.append("All existing batches are valid, and a broker accepts these logs unchanged.")
     if summary.damaged:
         lines.append(f"Damaged: {_named(summary.damaged)}")
         keep = "What to do next: keep the broker stopped, and keep a copy of these folders"
