@@ -135,7 +135,8 @@ class BrokerStart(NamedTuple):
     """Log dir -> the end offsets in its checkpoints."""
     lacks_remote_storage: bool = False
     """Whether no log dir of the broker has a folder of RemoteIndexCache. False if the paths may lack a log dir."""
-
+    is_sole_controller: bool = False
+    """Whether the node is a controller, and the files and configs name no other."""
     bootstrap_release: str | None = None
     """The oldest release that supports the level in ``bootstrap.checkpoint``, if the metadata log is empty."""
 

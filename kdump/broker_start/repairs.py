@@ -111,7 +111,7 @@ class Repairs:
     def advice(self, cause: StartCause) -> str:
         """Return the advice for a cause, or "" if there is none."""
         text = ADVICE.get(cause.code, "")
-        if cause.code is Code.METADATA_REPLAY_BROKEN and self._is_alone:
+        if cause.code is Code.METADATA_REPLAY_BROKEN and self._has_only_copy:
             text = (
                 "No other controller has the metadata log. Start the node on a snapshot of the records before the "
                 f"broken record; {self._later(cause)}. Or restore the metadata log from a backup without this record: "
@@ -211,6 +211,11 @@ class Repairs:
     def _is_alone(self) -> bool:
         return len(self._nodes) == 1
 
+    @property
+    def _has_only_copy(self) -> bool:
+        """Whether no other node of the cluster has a copy of the metadata log."""
+        return self._is_alone and self._start.is_sole_controller
+
     def _lines(self, cause: StartCause) -> list[str]:
         node = str(self._node) if self._start.node_id is not None or self._is_alone else "N (of server.properties)"
         cluster = self._start.cluster_id or "ID"
@@ -240,14 +245,14 @@ class Repairs:
         yield labelled(SOLE_NODE, command) if NEW_ID in words else command
 
     def _begin_with_a_snapshot(self, cause: StartCause) -> Iterator[str]:
-        """Yield the commands with which the only controller starts from a snapshot without the broken record.
+        """Yield the commands with which the node starts from a snapshot without the broken record.
 
-        If there are several controllers, yield a command that shows the metadata.
+        If another node has a copy, or no offset comes before the record, yield a command that shows the metadata.
         """
         file = cause.file or ""
         folder = file if posixpath.basename(file).startswith(CLUSTER_METADATA) else posixpath.dirname(file)
         log_dir = posixpath.dirname(folder) or "."
-        if not self._is_alone or not cause.offset:
+        if not self._has_only_copy or not cause.offset:
             yield f"kdump metadata {shell_path(log_dir)}"
             return
         made = f"{log_dir.rstrip('/')}.snapshot" if log_dir != "." else "../snapshot"

@@ -9,6 +9,9 @@ import sys
 
 import pytest
 
+from kdump.broker_start.outcome import BrokerStart, StartCause
+from kdump.broker_start.repairs import Repairs
+from kdump.findings import Code
 from kdump.findings.verdict import StartVerdict
 from kdump.printers.findings_report import CheckSummary, Shown, TerminalReport
 from testing.processes import kdump
@@ -406,6 +409,16 @@ def test_the_commands_for_a_broken_metadata_record_have_a_condition(cases):
     assert f"\n{label}\n  {COPY}\n  kdump metadata d1 --offset 85 " in text
     assert "Or restore the metadata log from a backup without this record: all changes after the backup are " in text
     assert "No other controller has the metadata log. Start the node on a snapshot" in text
+
+
+@pytest.mark.parametrize("is_sole", [True, False])
+def test_a_snapshot_is_no_way_out_if_another_controller_has_the_metadata_log(is_sole):
+    """One broker can have three controllers of their own."""
+    cause = StartCause(Code.METADATA_REPLAY_BROKEN, "d1/__cluster_metadata-0", "", offset=85)
+    start = BrokerStart("4.3.1", 1, "c", ("d1",), starts=False, fatal=(cause,), is_sole_controller=is_sole)
+    repairs = Repairs(start, {}, {1: ()}, {})
+    assert ("No other controller" in repairs.advice(cause)) is is_sole
+    assert (list(repairs.commands(cause)) == ["kdump metadata d1"]) is not is_sole
 
 
 def test_a_batch_above_the_limit_names_the_limit_that_suffices(cases):

@@ -5,6 +5,7 @@ import re
 import shutil
 import sys
 import threading
+from types import SimpleNamespace
 
 import pytest
 
@@ -82,7 +83,7 @@ def test_what_vanishes_from_a_bucket_is_looked_for_there(bucket, monkeypatch):
     shown = "s3://logs/broker/txn-0/00000000000000000000.log"
     assert remote.is_there(shown, options.paths)
     assert not remote.is_there(shown + ".gone", options.paths)
-    monkeypatch.setattr(streaming.time, "sleep", lambda _: None)
+    monkeypatch.setattr(streaming, "time", SimpleNamespace(sleep=lambda _: None))
     for missing, tries in (("", 1), (".gone", streaming.TRIES)):
         looks = []
 
