@@ -273,7 +273,7 @@ def _cells(record: LogRecord) -> Iterator[str]:
 
 
 class Decoding(NamedTuple):
-    """The options for decoding payloads. ``schemas`` has the registry's ``topic``; None: the log's paths have it."""
+    """The options for decoding payloads. The registry's ``topic`` is in ``schemas``, by default in the log's paths."""
 
     decode: str
     schemas: Path | None

@@ -33,7 +33,7 @@ The cluster is lost, only volumes are left:
 """The output of ``kdump`` without arguments: at most 24 lines of 80 columns."""
 
 COMPLETE: Final = "_KDUMP_COMPLETE"
-"""The environment variable that a shell sets to request completions from click, without arguments."""
+"""The environment variable with which a shell requests completions. The shell then passes no arguments."""
 
 
 def main() -> int:  # noqa: PLR0911  one return for each exit status

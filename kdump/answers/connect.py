@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 
 Role: TypeAlias = Literal["configs", "status", "offsets"]
-"""The contents of a topic of Connect."""
 
 _CONFIG_KEY: Final = re.compile(
     r"(?P<what>target-state|connector|tasks-fencing|commit|restart-connector|logger-cluster)-(?P<name>.+)"

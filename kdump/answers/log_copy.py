@@ -36,7 +36,8 @@ FIRST, BLOCK = 1 << 14, 1 << 18
 class LogCopy:
     """A replica of a log, read forwards as bytes (``move``) or as records (``fill``). The position is a batch's start.
 
-    ``report`` receives damaged ranges and progress. ``damaged`` is set at the first damaged range.
+    ``report`` receives damaged ranges and progress. ``damaged`` is set at the first damaged range, unless this
+    is a truncated batch at the end of the log (``truncated``).
     """
 
     def __init__(self, partition: Partition, report: Reporter) -> None:
@@ -50,7 +51,6 @@ class LogCopy:
         self._at = self._next = 0
         self.damaged = False
         self.truncated = False
-        """Whether the log ends with a truncated batch."""
         self.batch: RecordBatch | None = None
         """The batch whose records are being read; None between batches and at the end."""
 

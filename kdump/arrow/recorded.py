@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from kdump.records.magic_2 import Batch
 
 _OF_LIMIT: Final = 8
-"""Plain Python reads a batch above 1/8 of --max-batch-bytes (decompressed): it checks the memory of headers."""
+"""A batch above 1/8 of --max-batch-bytes (decompressed) is read in Python, which limits the memory of headers."""
 _FIELD: Final = {name: number for number, name in enumerate(Record._fields)}
 
 

@@ -88,7 +88,7 @@ class CommittedOffsets:
         return found
 
     def of(self, topic: str, number: int) -> dict[str, int]:
-        """Return ``committed by a group`` -> the highest committed offset of a partition; empty if there is none."""
+        """Return "committed by a group" -> the partition's highest committed offset, or {} without such an offset."""
         offset = self._offsets.get((topic, number), 0)
         return {"committed by a group": offset} if offset > 0 else {}
 

@@ -1,4 +1,4 @@
-"""Checks the files of a partition folder except logs and indexes, the states of its segments, and its own name."""
+"""Checks a partition folder: its name, the states of its segments, and its files other than logs and indexes."""
 
 from __future__ import annotations
 

@@ -153,7 +153,7 @@ class GapLimits(NamedTuple):
     cleaned: bool | None = None
     """Whether compaction may have left gaps."""
     first_dirty: int | None = None
-    """A cleaner may have removed records below this offset. None with followers: they copy their leader's gaps."""
+    """A cleaner may have removed records below this offset. None if there are followers: they copy gaps."""
     stopped_at: int | None = None
     """The log end offset at the broker's clean stop. A batch with this or a higher offset has a wrong offset."""
     high_watermark: int | None = None

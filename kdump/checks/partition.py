@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 TRIES: Final = 3
-"""The number of times that the active segment is read if a broker seems to write to it."""
+"""Maximum number of reads of the active segment, while ``.txnindex`` lacks the entry of a marker."""
 PAUSE: Final = 0.1
 """Seconds to wait for the entry that a broker adds to ``.txnindex`` after a marker."""
 
@@ -60,7 +60,7 @@ class _Options(NamedTuple):
 
 
 class CheckedSegment(NamedTuple):
-    """The findings on the indexes of one segment; those on batches are in the LogCheck. ``size``: log size in bytes."""
+    """A segment's findings on its indexes and the log's end. The LogCheck has the others. ``size``: bytes of log."""
 
     name: str
     size: int

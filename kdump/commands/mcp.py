@@ -48,7 +48,7 @@ ONLY: Final = {
     "sql": {"param", "out_of_order"},
     "sql_schema": set(),
 }
-"""Tool -> its own options. Other tools have those of their commands, except for output, files, workers and configs."""
+"""Tool -> its options of the command. Other tools have the options that :func:`_is_taken` accepts."""
 _COMMON: Final = {"paths", "topics", "partitions", "at"}
 _FORM: Final = {"output", "quiet", "no_pager", "as_json", "verbose", "folder", "import_script", "show_secrets"}
 _HOW: Final = {"jobs", "master", "conf", "packages", "cache", "max_batch_bytes", "remote", "remote_keys", "configs"}

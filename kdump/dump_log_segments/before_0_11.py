@@ -97,7 +97,7 @@ def walk(
 
 
 class MessagePrinter:
-    """Prints the messages of one segment, and adds the gaps between their offsets to ``run.gaps``."""
+    """Prints the messages of one segment, and adds the gaps before uncompressed messages to ``run.gaps``."""
 
     def __init__(self, run: DumpRun, path: str, decoders: Decoders) -> None:
         self.run = run
@@ -108,7 +108,7 @@ class MessagePrinter:
         self.key_size = line(run.dialect.message_key_size)
 
     def entry(self, entry: Message) -> None:
-        """Print a message; with --deep-iteration, the messages inside it if it is a wrapper (a compressed message)."""
+        """Print a message, or the messages inside a wrapper: with --deep-iteration, or if printing data implies it."""
         options, dialect = self.run.options, self.run.dialect
         deep = options.deep_iteration or (options.print_data_log and dialect.print_is_deep)
         for message in unwrapped(entry, dialect, options.max_batch_bytes) if deep else (entry,):
@@ -186,7 +186,7 @@ def unwrapped(entry: Message, dialect: Dialect, limit: int) -> Iterator[Message]
 
 
 def _alike(found: Iterable[Frame], data: memoryview, wrapper: Message) -> Iterator[Frame]:
-    """Yield the frames of the messages inside a wrapper. Raises DamageError at a message of another magic."""
+    """Yield the frames inside a wrapper, if the release checks their magic. Raises DamageError at another magic."""
     for frame in found:
         magic = Message(data[frame.start : frame.end], frame.offset, wrapper.position).magic
         if magic != wrapper.magic:

@@ -230,7 +230,7 @@ def _replicas(folders: Sequence[str], of: VerdictFacts) -> str:
 
 
 def _folder(finding: Finding) -> str:
-    """Return the path of the partition folder of a finding on the folder or on a file in it."""
+    """Return the path of a finding's partition folder. The finding names this folder or a file in it."""
     return finding.file if re.search(r"-\d+$", finding.file) else dirname(finding.file)
 
 

@@ -97,7 +97,7 @@ cdef _rows(first, block, Py_ssize_t at, long long place, long long most, long lo
 cdef Py_ssize_t like(
     const unsigned char* data, Py_ssize_t left, long long attributes, long long horizon, long long most
 ) noexcept nogil:
-    """Return the size of the batch at ``data``; 0 if it is not similar (:func:`rows`). The checksum is not verified."""
+    """Return the size of a complete batch at ``data`` that :func:`rows` takes, or 0. The checksum is not verified."""
     if left < _HEADER_SIZE:
         return 0
     cdef long long size = _OVERHEAD_SIZE + big(data + _LENGTH, 4)
@@ -238,7 +238,7 @@ _split()
 
 
 def moved(unsigned int checksum, unsigned long long size, unsigned int polynomial):
-    """Return the effect of a checksum after ``size`` more bytes: the checksum times x to the power of 8 * size.
+    """Return a checksum times x to the power of 8 * size. This is its effect on the checksum after ``size`` more bytes.
 
     :mod:`kdump.segments.resync` thus gets the checksum of a range from checksums of the bytes up to its start and end.
     """

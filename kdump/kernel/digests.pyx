@@ -307,7 +307,7 @@ cdef class FactBuffer(Cursor):
         return self.used
 
     def clear(self):
-        """Drop the facts, but not the table."""
+        """Remove all facts. The table of keys stays."""
         self.count = 0
 
     def add(self, offset, size, key, has_value):

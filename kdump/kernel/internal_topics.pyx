@@ -237,7 +237,8 @@ WAYS = (
 """The ways to write a value. Some need an argument.
 
 - string, uuid, bytes (as base64): in quotes, unless the way is plain.
-- size: the number of bytes. optional_size: the same; the argument has the texts for null, before and after the size.
+- size: the number of bytes. optional_size: the same, or a text for null. The argument has three texts: for null,
+  before the size, and after the size.
 - name: one of a tuple of bytes. The argument is the tuple, the value the index.
 - struct: the argument is the StructText.
 - embedded: bytes with an int16 and a struct. The argument maps the int16 to the struct's reader and StructText.

@@ -1147,7 +1147,7 @@ cdef class RowLines(Lines):
 
     @cython.boundscheck(False)
     cdef bint json(self, bint is_value, Py_ssize_t at, Py_ssize_t size) except -1 nogil:
-        """Write bytes as a JSON value with its mark, or else as a JSON string. Return whether the kernel could do it."""
+        """Write JSON with a member that marks it as JSON, other bytes as a string. False: the kernel cannot do it."""
         cdef const unsigned char* text = self.text_at(at, size)
         cdef int found = self.json_at(text, size)
         if found < 0:

@@ -17,7 +17,7 @@ from libc.string cimport memcmp
 VERSION = 27
 """Equal to ``VERSION`` of ``kdump/kernel/__init__.py``."""
 RECORD_NUMBERS = ("offset", "timestamp", "key_size", "value_size", "sequence")
-"""The numbers of a record, first in ``values`` of a Cursor; then come the fields of the batch's header, and others."""
+"""The ``values`` of a Cursor begin with these numbers of a record. Fields of the batch's header and others follow."""
 FAR = 1 << 62
 """The sum of two numbers from -FAR to FAR fits into 64 bits."""
 NUMBERS = 32

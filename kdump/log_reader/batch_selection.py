@@ -89,7 +89,7 @@ class BatchSelection:
         ``outcomes`` returns the outcomes of the partition's transactions. Without it, all outcomes are None. ``offer``
         is called with batches of magic 2; if it returns True, the batch is yielded without records. If the filter has
         conditions on fields of records, ``offer`` is called only with ``offer_all``, and must apply the filter.
-        ``for_columns``: raise LimitError if the headers of a record exceed the batch limit as Arrow columns.
+        ``for_columns``: raise LimitError at a record whose headers, as Arrow columns, exceed the batch limit.
         """
         self._filter, self._take, self._outcomes = wanted, take, outcomes
         self._chunks = _for_columns if for_columns else _in_chunks
@@ -222,7 +222,7 @@ class BatchSelection:
     def _read(
         self, batch: RecordBatch, file: SegmentFacts, outcome: Outcome | None, *, looks: bool
     ) -> Iterator[SelectedBatch | DamagedRange]:
-        """Yield a batch with its selected records before a malformed one, then damage. Without ``looks``, read none."""
+        """Yield a batch with its selected records up to a malformed record, then damage. ``looks``: read records."""
         records: list[Record] | None = None if self._of_batches else []
         count, room = 0, min(batch.limit, HELD)
         first: int | None = batch.base_offset if batch.magic > 1 else None

@@ -62,7 +62,7 @@ def stream(
 def part_of(
     segment: Segment, source: Source, part: SegmentPart, on_error: OnError, *, runs: bool, packed: bool
 ) -> Generator[tuple[Region, None], None, None]:
-    """Like :func:`stream` for a part of a segment, without ``make``. Then set ``reached`` and ``skips_left`` in it."""
+    """Like :func:`stream` for ``part``, without ``make``. Sets ``part.reached`` and ``part.skips_left`` at the end."""
     first = segment.base_offset if part.start == 0 else None
     kinds = _kinds(source, runs=runs, packed=packed)
     reader = resync.ResyncReader(source, part.start, source.size, on_error, first, limit=None, runs=kinds)

@@ -62,8 +62,8 @@ def read_store(
     """Return the schemas of a registry's topic in ``paths``: log dirs, partition folders, segments or archives.
 
     If several replicas have an offset, it is replayed once. ``report`` receives the errors of unreadable files,
-    ``lost`` the damaged ranges. If no folder has the topic's name, the ``.log`` files in ``paths`` are read whose first
-    record has a key of a registry. If no record of the topic is found, the store is empty.
+    ``lost`` the damaged ranges. If no folder has the topic's name, a ``.log`` file in ``paths`` is read if its
+    first record has a key of a registry. If no record of the topic is found, the store is empty.
     """
     from kdump.schemas.store import SchemaStore
 

@@ -222,7 +222,7 @@ def each_once_in_turn(
 
 
 def _names_below(paths: Iterable[str]) -> Counter[Name]:
-    """Return the number of folders below ``paths``, at any depth, with the name of each partition.
+    """Return name of a partition -> the number of folders with this name below ``paths``, at any depth.
 
     The result is empty if a path is not a local folder, or if there are symbolic links. Unreadable folders are skipped.
     The link count of a folder shows whether it has subfolders. Most partition folders have none, and are not searched.
@@ -279,7 +279,7 @@ def _others(found: list[Partition], are_copies: _AreCopies) -> Iterator[Partitio
 
 
 def _are_replicas(one: Partition, one_end: LogEnd, other: Partition, other_end: LogEnd) -> bool:
-    """Return whether two folders are replicas: equal or unknown topic ids, and common offsets or an empty ``one``."""
+    """Return whether two folders are replicas: no different topic ids, and ``one`` is empty or they share offsets."""
     if (one.files, one.folder) == (other.files, other.folder):  # several files of a folder may be copies
         return False
     ids = {_local_id(one), _local_id(other)} - {None}

@@ -377,9 +377,9 @@ def _be_outside(target: Path, read: Path | None, out: str, path: str) -> None:
 def writable_file(out: str, *, overwrite: bool | None = None, option: str = "--overwrite") -> None:
     """Raise an error if a file cannot be written at ``out``.
 
-    ``overwrite``: whether an existing file may be replaced by the option ``option``; None: the command has no such
-    option. Raises UsageError if ``out`` is not the name of a file or must not be replaced, UnreadableError if its
-    folder cannot be written.
+    ``overwrite``: whether an existing file may be replaced; None if the command has no option for this. ``option``: the
+    name of this option. Raises UsageError if ``out`` is not the name of a file or must not be replaced,
+    UnreadableError if its folder cannot be written.
     """
     if out in {"", "-"}:
         raise UsageError(f"{out!r} is not the name of a file")

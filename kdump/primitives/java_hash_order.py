@@ -47,7 +47,7 @@ def _rotated(value: int, count: int) -> int:
 
 
 def _byteswap32(value: int) -> int:
-    """Return ``scala.util.hashing.byteswap32``."""
+    """Return ``scala.util.hashing.byteswap32``, which mixes hashes in Scala 2.9 to 2.12."""
     swapped = int.from_bytes((value * 0x9E3775CD & WORD).to_bytes(4, "little"), "big")
     return swapped * 0x9E3775CD & WORD
 
@@ -79,7 +79,7 @@ def _scala(keys: Iterable[Key], hash_of: Callable[[Key], int], rotation: int) ->
 
 
 def scala_2_13(keys: Iterable[Key], hash_of: Callable[[Key], int]) -> list[Key]:
-    """Return the order of ``mutable.HashMap`` and ``HashSet`` of Scala 2.13: by slot, then by signed hash."""
+    """Return the order of ``mutable.HashMap`` and ``HashSet`` of Scala 2.13: by slot, then by signed mixed hash."""
     size = SMALLEST_TABLE
     distinct: dict[Key, None] = {}
     for key in keys:
@@ -156,7 +156,7 @@ def scala_2_13_sets(sets: Iterable[Iterable[Key]], hash_of: Callable[[Key], int]
 
 
 def _place(value: int, size: int) -> tuple[int, int]:
-    """Return the slot of a hash in a table of Java or of Scala 2.13, and Scala's sort key within the slot."""
+    """Return the slot of a hash in a table of Java or of Scala 2.13, and the signed mixed hash."""
     mixed = value ^ value >> 16
     return mixed & (size - 1), mixed - ((mixed & 0x80000000) << 1)
 

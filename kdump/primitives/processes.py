@@ -50,7 +50,7 @@ class Children:
             self._waiting.register(reader, select.POLLIN)
 
     def result_of(self, number: int) -> Any:
-        """Return the next result of a process. Raises GoneError if it has ended without another result."""
+        """Return the next result or error of a process. Raises GoneError if it has ended without another result."""
         results = self._received[number]
         while not results:
             if number not in self._sending.values():
@@ -59,7 +59,7 @@ class Children:
         return results.popleft()
 
     def next_result(self) -> Any:
-        """Return the next result of any process. Raises GoneError if a process failed, or if all processes ended."""
+        """Return the next result or error of any process. Raises GoneError if one failed, or if all have ended."""
         while True:
             for results in self._received:
                 if results:
@@ -106,8 +106,8 @@ def children(
     """Fork ``count`` processes that run ``work``. They are killed at the end of the block.
 
     ``work`` is called with the number of its process, a list for results, and a function that sends and empties the
-    list. When ``work`` ends, the rest of the list is sent. A KdumpError, OSError or MemoryError of ``work`` is sent
-    too; any other exception is a bug, which the process prints. Without ``threads`` the processes start no threads.
+    list. When ``work`` ends, the rest of the list is sent. A KdumpError, OSError or MemoryError of ``work`` is a
+    result too; any other exception is a bug, which the process prints. Without ``threads`` no process starts threads.
     Raises OSError if the system starts no more processes.
     """
     started: list[tuple[int, int]] = []

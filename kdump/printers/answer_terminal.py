@@ -23,7 +23,6 @@ WHOLE: Final = 24
 MANY: Final = 3
 """Tables with fewer rows print shared values in each row, and do not shorten sentences."""
 GAP: Final = 2
-"""Spaces between two cells."""
 CUT: Final = "…"
 """Replaces the omitted part of a shortened cell."""
 Layout: TypeAlias = Literal["fitting", "all columns", "expanded"]

@@ -215,7 +215,7 @@ USER: Final = "User:"
 def strimzi_lines(image: ClusterImage, *, show_secrets: bool = False) -> Iterator[str]:
     """Yield the lines of the YAML documents, without Kafka's own topics, which the new cluster creates."""
     yield f"# Definitions of a cluster from its metadata log, at offset {image.end_offset}."
-    yield f"# Put the name of your Kafka resource in place of {CLUSTER}, and read all of it before kubectl apply."
+    yield f"# Replace {CLUSTER} by the name of your Kafka resource. Read the whole file before kubectl apply."
     for name, topic in sorted(image.topics.by_name.items()):
         if name in DECODER_SWITCHES:
             continue

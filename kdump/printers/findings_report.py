@@ -239,8 +239,6 @@ def _lines(name: str, alike: Sequence[Finding]) -> Iterator[FoldedFinding]:
 
 
 class Report(Protocol):
-    """Prints the results of a check."""
-
     def block(self, name: str, findings: Sequence[Finding]) -> None:
         """Print the findings of a partition or file."""
 

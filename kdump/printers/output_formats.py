@@ -78,7 +78,6 @@ class PrintOptions(NamedTuple):
 
     columns: Sequence[Column]
     batches: bool
-    """Print batches instead of records."""
     encoding: Encoding
     keys: bool
     values: bool

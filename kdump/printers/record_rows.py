@@ -54,7 +54,7 @@ class RecordRows:
         self._kernel_rows: KernelRows | None = None
 
     def begin(self) -> None:
-        """Do nothing: these formats have no first line."""
+        """Print the first line, if the format has one."""
 
     def go_on(self, name: str) -> bytes:  # noqa: ARG002  rows do not depend on the segment
         """Return no text, because these formats have none before a segment."""
@@ -107,10 +107,10 @@ class RecordRows:
         return self._kernel_rows
 
     def lost(self, item: DamagedRange) -> None:
-        """Do nothing, because the command reports damaged ranges on standard error."""
+        """Print a damaged range, if the format has a line for it. Otherwise it appears only on standard error."""
 
     def end(self) -> None:
-        """Do nothing: these formats have no last line."""
+        """Print the last line, if the format has one."""
 
 
 class Separated(RecordRows):
@@ -184,6 +184,8 @@ class Plain(RecordRows):
 
 
 class JsonLines(RecordRows):
+    """Prints a line with a JSON object for each record or batch, and for each damaged range."""
+
     shows_damage = True
     around = (b"", b"\n")
 

@@ -39,9 +39,7 @@ WIDEST: Final = 4096
 HEIGHT: Final = 25
 """Height of the console, which rich requires together with a width."""
 WIDE_GAP: Final = 3
-"""Blanks between two cells on a wide terminal."""
 NARROW_GAP: Final = 1
-"""Blanks between two cells on a narrow terminal."""
 TIME: Final = "timestamp"
 """The column of text that is shortened last, because shortened times are useless."""
 LEAST: Final = 5

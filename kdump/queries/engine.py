@@ -120,7 +120,7 @@ class ViewStream:
 
 
 class _ProbeReading:
-    """A view of two rows that records the columns and conditions of its scans."""
+    """A view of two rows. It records the columns of each scan, and whether the scan has a condition."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[list[str], bool]] = []

@@ -33,7 +33,7 @@ SIZES: Final = {
     "keySize": rows.Column("keySize", "int", "record.key", "The size of the key in bytes; -1 if it is null."),
     "valueSize": rows.Column("valueSize", "int", "record.value", "The size of the value in bytes; -1 if it is null."),
 }
-"""Columns of records whose payloads are hidden. ``source`` names the payload."""
+"""Columns that are added to records if payloads are hidden. ``key`` and ``value`` are then null."""
 _UNITS: Final = (
     (re.compile(r"Ms$"), "ms since 1970 (UTC)"),
     (re.compile(r"^(age|retention|localRetention|timeout)Ms$"), "ms"),

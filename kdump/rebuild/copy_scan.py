@@ -334,7 +334,7 @@ def _misplaced(span: BatchSpan) -> LeftOutRange:
 
 
 def _replaced(one: LeftOutRange, start: int, stop: int | None) -> Iterator[BatchSpan]:
-    """Yield the only batch of a range with base offset ``start``, if it then ends at ``stop`` (None: anywhere)."""
+    """Yield the only batch of a range, moved to offset ``start``; nothing if it does not end at ``stop`` (if given)."""
     with one.segment.open() as source:
         header = source.read(one.position, BATCH_HEADER.size)
     if len(header) == BATCH_HEADER.size:

@@ -574,7 +574,7 @@ class _Planning:
 def _of_one_topic(copies: list[_Copy]) -> tuple[list[_Copy], list[_Copy]]:
     """Divide copies into those of the topic, and those that may belong to an older topic with the same name.
 
-    A copy of the second kind has no topic id. It shares offsets with copies that have the topic id, but no batch.
+    A copy of the second kind has no topic id. It shares offsets, but no batch, with the copies that have one.
     """
     proven = [copy for copy in copies if copy.folder.topic_id is not None]
     if not any(copy.scanned.spans for copy in proven if len(proven) < len(copies)):

@@ -43,8 +43,8 @@ def draw(specs: list[dict[str, Any]]) -> list[str]:
 def _held(library: str) -> int:
     """Release the pages of the library's file; return the private memory of this process in bytes, 0 if unknown.
 
-    Loading the pages again from the page cache takes some milliseconds. If they were kept, more processes would be
-    needed to stay below 100 MiB each: six charts would take 2.7 s instead of 1.7 s.
+    Loading the pages again from the page cache takes some milliseconds. If a process kept them, it could draw fewer
+    charts within 100 MiB. Six charts would then need more processes, and 2.7 s instead of 1.7 s.
     """
     import ctypes
 

@@ -178,7 +178,7 @@ def _of_topic(topic: str) -> Mask | None:
 def _mask_of(item: SelectedBatch) -> tuple[Mask | None, bool]:
     """Return the mask of a segment, and whether it is certain. It is uncertain if only markers can be read.
 
-    If the topic is unknown, or may have Connect's configs under an unusual name, the first other record decides.
+    If the topic is unknown, or may hide Connect's configs, the first record that is not a marker decides.
     """
     topic = item.file.topic
     known = None if topic is None else _of_topic(topic)

@@ -112,7 +112,7 @@ def first_of(item: SelectedBatch, count: int) -> Iterator[SelectedBatch]:
 
 
 def last_batches_of(item: SelectedBatch, count: int) -> Iterator[SelectedBatch]:
-    """Yield the last ``count`` (1 or more) batches of a run of at least that many, or a single batch."""
+    """Yield the last ``count`` (1 or more) batches of a run, which has at least that many, or yield a single batch."""
     run = item.run
     yield item if run is None else _from_row(item, run, run.stop - count)
 

@@ -27,7 +27,7 @@ _Node: TypeAlias = tuple[int, int, int, int, int]
 
 
 def avro_text(schema: AvroType, quote: Callable[[str], str]) -> AvroText | None:
-    """Return the kernel's writer of payloads as JSON; None for bytes, and for arrays whose items may take 0 bytes.
+    """Return an object that writes payloads as JSON; None for bytes, and for arrays whose items may take 0 bytes.
 
     ``quote`` returns a text as a JSON string.
     """
@@ -136,7 +136,7 @@ _Field: TypeAlias = tuple[int, int, int, int, int, bool, int, bytes, bytes]
 
 
 def protobuf_text(message: MessageType, indexes: bytes, quote: Callable[[str], str]) -> ProtobufText:
-    """Return the kernel's writer of payloads as JSON. Payloads begin with the bytes ``indexes``, the message's path.
+    """Return an object that writes payloads as JSON. Payloads begin with the bytes ``indexes``, the message's path.
 
     ``quote`` returns a text as a JSON string. If the writer refuses a payload, the caller reads it in Python.
     """

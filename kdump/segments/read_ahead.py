@@ -139,7 +139,7 @@ class Preparation(Generic[T, M]):
         return True
 
     def make(self, chunk: list[T], _: bool, turn: Turn[_SameStart]) -> PreparedRegions[T, M]:
-        """Prepare regions until the chunk's turn comes or more than HELD bytes wait. Return all, prepared or not."""
+        """Prepare regions until the chunk's turn comes or more than HELD bytes wait. Return all regions."""
         pairs: list[tuple[T, M | None]] = []
         held = 0
         for region in chunk:

@@ -41,8 +41,8 @@ class OffsetRange(NamedTuple):
 class Explanation:
     """Whether consumers of each isolation level receive the records from ``offset`` to ``last_offset``, and why.
 
-    ``because`` and ``evidence`` are about the first offset. ``alternatives`` are further reasons that are possible.
-    ``where`` is the place that still has the record. None for an isolation level: files do not show it.
+    ``because`` and ``evidence`` are about the first offset. ``alternatives`` are further possible reasons. ``where``
+    is the place of the record, "empty-batch" or "nowhere". If the files do not show it, an isolation level is None.
     """
 
     kind: ClassVar[str] = "explanation"

@@ -392,7 +392,6 @@ def control_marker(question: Question) -> Cause | None:
 
 
 def aborted_transaction(question: Question) -> Cause | None:
-    """The record's transaction was aborted."""
     seen = question.seen
     if seen is None or seen.transaction != "aborted":
         return None

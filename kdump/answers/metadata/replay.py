@@ -40,7 +40,7 @@ class Break(NamedTuple):
 
     @property
     def cause(self) -> str:
-        """A sentence about the break alone."""
+        """Like :attr:`text`, without the effect."""
         what = f" ({self.record})" if self.record else ""
         return f"offset {self.offset}{what} cannot be replayed: {self.reason}"
 

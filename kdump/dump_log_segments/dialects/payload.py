@@ -220,7 +220,7 @@ OFFSETS_2_8: Final = OFFSETS_2_6._replace(reads_subscriptions=True)
 
 V2_8: Final = V2_7._replace(
     since=(2, 8, 0),
-    why="records of the KRaft preview; broken subscriptions of group members end the run",
+    why="records of the KRaft preview; a group member's broken subscription ends the run",
     offsets=OFFSETS_2_8,
     metadata=FrameWords(
         frame=0, names_part=False, null_value='Cannot invoke "java.nio.ByteBuffer.get()" because "buffer" is null'

@@ -284,7 +284,7 @@ V2_2: Final = V2_1._replace(
 
 V2_3: Final = V2_2._replace(
     since=(2, 3, 0),
-    why="decoders are made for each log; the report of gaps without a colon",
+    why="a wrong decoder class ends the run at the first log; gaps are reported without a colon",
     decoders_made_per_log=True,
     gaps_title="Non-consecutive offsets in {file}",
 )

@@ -382,7 +382,7 @@ class Checkpoint:
         staging.delete()
 
     def write_manifest(self) -> None:
-        """Add the waiting accounts of steps to the manifest, and delete all commits but the last KEPT."""
+        """Add the accounts of the steps that the manifest lacks, and delete all commits but the last KEPT."""
         if not self._waiting:
             return
         runs = self._output.runs() or []

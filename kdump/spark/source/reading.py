@@ -234,7 +234,7 @@ def damage_text(damage: Damage) -> str:
 
 
 def read(split: Split, options: SourceOptions) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of ``split`` for the output of ``options``."""
+    """Yield the rows of ``split`` for an output in ``_OUTPUTS``; :func:`read_all` also has the output ``batches``."""
     source = _open(split, options)
     if source is not None:
         with source:
