@@ -19,7 +19,7 @@ from kdump.broker_start.shortfall import CommittedOffsets, highest
 from kdump.broker_start.start_findings import Context, Everything, LogEvidence, findings
 from kdump.checks.folder import leftover_of
 from kdump.checks.indexes import is_preallocated
-from kdump.checks.repair_commands import aside, copied
+from kdump.checks.repair_commands import aside, copied, replaced
 from kdump.errors import DamageError, Reporter, UnreadableError, first_of
 from kdump.findings import Level, of_a_copy
 from kdump.findings.codes import Code
@@ -199,6 +199,7 @@ def started(
                 {log_dir: copied(log_dir, _size(mine.get(log_dir, ()), wanted)) for log_dir in result.log_dirs},
                 partial(_others, replicas, result.node_id),
                 aside if is_here else None,
+                replaced if is_here else None,
             ),
         )
 

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 ASIDE: Final = ".aside"
 """The suffix of the folder that receives moved files. The folder is next to the log dir."""
+SALVAGED: Final = "salvaged/logs"
+"""The folder of the partitions in the output of the printed ``kdump salvage``."""
 _FOLDER: Final = r".+-[0-9]{1,10}(?:\.[0-9a-f]{32}-(?:delete|future|stray))?"
 
 
@@ -27,6 +29,12 @@ def aside(path: str) -> str:
         log_dir = posixpath.abspath(log_dir)
     target = posixpath.join(f"{log_dir.rstrip('/')}{ASIDE}", inside, "")
     return f"mkdir -p {shell_path(target)} && mv {shell_path(path)} {shell_path(target)}"
+
+
+def replaced(folder: str) -> str:
+    """Return the shell command that moves a partition folder away, and puts its salvaged copy in its place."""
+    copy = posixpath.join(SALVAGED, posixpath.basename(posixpath.normpath(folder)))
+    return in_turn([aside(folder), f"cp -a {shell_path(copy)} {shell_path(folder)}"])
 
 
 def beside(log_dir: str, suffix: str) -> str:

@@ -11,7 +11,7 @@ from kdump.findings import ALONE, MAY_HAVE, NO_COMMAND, Level, changes_files, is
 from kdump.findings.codes import Code
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 
     from kdump.findings import Finding
 
@@ -41,9 +41,9 @@ RESTORE_METADATA: Final = (
     "Only if __cluster_metadata-0 is lost: keep the broker stopped, restore the folder from a backup or from another "
     "controller, and run kdump check again."
 )
+OR_START: Final = f"Or start the broker with the damaged log ({START}): the lines above say what it truncates."
 OF_DAMAGE: Final = (
-    "Then put the folder from salvaged/logs in the place of the damaged one, and run kdump check again. Or start the "
-    f"broker with the damaged one ({START}): the lines above say what it truncates."
+    f"Then put the folder from salvaged/logs in the place of the damaged one, and run kdump check again. {OR_START}"
 )
 
 
@@ -84,6 +84,8 @@ class VerdictFacts(NamedTuple):
     """Returns the other brokers with a replica of a partition, from the metadata log."""
     aside: Callable[[str], str] | None = None
     """Returns the command that moves a folder away; None if the files cannot be changed where they are."""
+    replaced: Callable[[str], str] | None = None
+    """Returns the command that replaces a folder by its salvaged copy; None as for ``aside``."""
     are_whole: bool = True
     """Whether they have the id of a broker."""
     alone: str = ""
@@ -132,8 +134,9 @@ def _verdict(
             later = _without_a_log_dir(all_dirs)
         else:
             has_index = any(finding.code == Code.NO_LOG for finding in findings)
-            later = tuple(_later(missing, log_dirs, has_commands=bool(commands), has_index=has_index))
-        later = (OF_DAMAGE, *later) if any(map(is_salvage, commands)) else later
+            salvaged = {_folder(finding) for finding in grave if any(map(is_salvage, finding.commands))}
+            later = tuple(_later(missing, log_dirs, salvaged, has_commands=bool(commands), has_index=has_index))
+        later = (*_of_damage(grave, log_dirs), *later)
         return StartVerdict(f"{wait}{_lost(loses, missing, held)}{first}", "lost", commands, later)
     unsure = next((finding for finding in findings if finding.code == OPEN and finding.level is Level.LOG), None)
     if unsure is not None:
@@ -143,9 +146,8 @@ def _verdict(
         damaged = [finding for finding in of_logs if not finding.is_hole]
         files = len({finding.file for finding in damaged or of_logs})
         if damaged:
-            return StartVerdict(
-                f"{wait}{many_are(files, 'log file')} damaged: {_first(damaged)}", "damaged", commands, (OF_DAMAGE,)
-            )
+            text = f"{wait}{many_are(files, 'log file')} damaged: {_first(damaged)}"
+            return StartVerdict(text, "damaged", commands, tuple(_of_damage(grave, log_dirs)) or (OF_DAMAGE,))
         text = f"{f'{broker} starts' if starts else unknown}, but offsets are missing in {many(files, 'log file')}"
         return StartVerdict(f"{text}: {_first(of_logs)}", "missing", commands)
     if starts is None:
@@ -180,6 +182,18 @@ def _with_copies(commands: Sequence[str], grave: Sequence[Finding], copies: Mapp
     return [*first, *made]
 
 
+def _of_damage(grave: Sequence[Finding], of: VerdictFacts) -> Iterator[str]:
+    """Yield the steps after the salvage of damaged partitions, if there is one."""
+    folders = list(dict.fromkeys(_folder(finding) for finding in grave if any(map(is_salvage, finding.commands))))
+    if of.replaced is None or not 0 < len(folders) <= SHOWN:
+        yield from (OF_DAMAGE,) if folders else ()
+        return
+    yield "Then put what salvage wrote in the place of the damaged log:"
+    for folder in folders:
+        yield f"  {of.replaced(folder)}"
+    yield f"And run kdump check again. {OR_START}"
+
+
 def _without_a_log_dir(all_dirs: str) -> tuple[str, ...]:
     return (
         all_dirs,
@@ -188,10 +202,12 @@ def _without_a_log_dir(all_dirs: str) -> tuple[str, ...]:
     )
 
 
-def _later(missing: Sequence[Finding], of: VerdictFacts, *, has_commands: bool, has_index: bool) -> Iterator[str]:
+def _later(
+    missing: Sequence[Finding], of: VerdictFacts, salvaged: Container[str], *, has_commands: bool, has_index: bool
+) -> Iterator[str]:
     """Yield the steps for missing records: how to restore them, and what a start without them does.
 
-    ``has_index``: a segment has index files, but no .log.
+    ``salvaged``: the folders that earlier steps replace. ``has_index``: a segment has index files, but no .log.
     """
     missing = [finding for finding in missing if any(text in finding.advice for text in (ALONE, MAY_HAVE, NO_COMMAND))]
     if not missing:
@@ -204,7 +220,7 @@ def _later(missing: Sequence[Finding], of: VerdictFacts, *, has_commands: bool, 
     names = first_of([basename(folder) for folder in folders], SHOWN)
     copy = f"copy {names} from there into {first_of(list(dict.fromkeys(map(_log_dir, folders))), SHOWN)}"
     moves = [of.aside(folder) for folder in dict.fromkeys(left)] if of.aside is not None else []
-    if moves and len(moves) <= SHOWN:
+    if moves and len(moves) <= SHOWN and not any(folder in salvaged for folder in left):
         yield f"- If a backup or a lost disk has them: {copy}, and run kdump check again. Before the copy, run:"
         yield from (f"  {move}" for move in moves)
     else:

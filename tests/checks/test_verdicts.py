@@ -509,6 +509,12 @@ def test_the_step_after_salvage_is_said(cases, tmp_path):
     (tmp_path / "d1" / ".kafka_cleanshutdown").unlink(missing_ok=True)
     (tmp_path / "d1" / "recovery-point-offset-checkpoint").unlink(missing_ok=True)
     _, text, _ = check(tmp_path, "d1")
-    assert "\n  kdump salvage d1/orders-0 --out salvaged\nThen put the folder from salvaged/logs in the place " in text
+    assert (
+        "\n  kdump salvage d1/orders-0 --out salvaged\nThen put what salvage wrote in the place of the damaged log:\n"
+        "  mkdir -p d1.aside/ && mv d1/orders-0 d1.aside/ && cp -a salvaged/logs/orders-0 d1/orders-0\n"
+    ) in text
     assert "yet: a start loses 4,666 records: " in text  # which salvage recovers
     assert "(the checksum is wrong); 333 records are missing already: d1/orders-0\n" in text
+    for command in printed_commands.commands(text):
+        subprocess.run(["bash", "-c", command], cwd=tmp_path, env=environment(), check="salvage" not in command)
+    assert "broker 1 starts, but offsets are missing in 1 log file: d1/orders-0/" in check(tmp_path, "d1")[1]
