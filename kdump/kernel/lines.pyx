@@ -394,7 +394,8 @@ cdef class Lines(Cursor):
     cdef bint follow(self) except -1 nogil:
         """Count the record, and add a gap if its offset is not the next one."""
         self.left -= 1
-        if self.values[_OFFSET] != self.last_offset + 1 and (self.last_offset != -1 or self.armed):
+        cdef unsigned long long following = <unsigned long long>self.last_offset + 1  # wraps as in Java
+        if <unsigned long long>self.values[_OFFSET] != following and (self.last_offset != -1 or self.armed):
             self.gap()
         self.last_offset = self.values[_OFFSET]
         return True
