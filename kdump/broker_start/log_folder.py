@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from kdump.broker_start.release import StartRelease
     from kdump.formats.leader_epoch import EpochEntry
     from kdump.log_dirs.files import Entry, Files
-    from kdump.log_dirs.partition import Partition
+    from kdump.log_dirs.partition import Partition, Segment
     from kdump.recovery import SoundLog
     from kdump.recovery.log_loader import Outcome
 
@@ -127,21 +127,25 @@ class LogDirFiles:
     def immutable(self, paths: Iterable[str]) -> str | None:
         """Return the first path in a local log dir with the attribute immutable or append-only (``chattr``), or None.
 
-        A file system without such attributes refuses the request.
+        A file system without such attributes refuses the first request.
         """
         if self.files is not LOCAL or sys.platform != "linux":
             return None
         from fcntl import ioctl
 
         for path in paths:
-            with suppress(OSError):
+            try:
                 opened = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-                try:
-                    flags = ioctl(opened, _GET_FLAGS, bytes(8))
-                finally:
-                    os.close(opened)
-                if int.from_bytes(flags, sys.byteorder) & _UNCHANGEABLE:
-                    return path
+            except OSError:
+                continue
+            try:
+                flags = ioctl(opened, _GET_FLAGS, bytes(8))
+            except OSError:
+                return None  # as the whole file system
+            finally:
+                os.close(opened)
+            if int.from_bytes(flags, sys.byteorder) & _UNCHANGEABLE:
+                return path
         return None
 
     def no_writes(self) -> str:
@@ -228,19 +232,11 @@ class LogFolder:
         return finder.partition(self.path, name, regular, self.files)
 
     @property
-    def newest_log(self) -> list[str]:
-        """The path of the newest ``.log`` file; empty if there is none, or if the folder cannot be listed."""
+    def newest(self) -> Segment | None:
+        """The newest segment with a ``.log``; None if there is none, or if the folder cannot be listed."""
         with suppress(UnreadableError):  # loading the log reports it
-            return [each.path for each in self.partition.logs[-1:]]
-        return []
-
-    @property
-    def newest_indexes(self) -> list[str]:
-        """The paths of the preallocated indexes of the newest segment. A broker opens these indexes at its start."""
-        with suppress(UnreadableError):  # as above
-            found = [each.siblings for each in self.partition.logs[-1:]]
-            return [each[suffix] for each in found for suffix in file_names.PREALLOCATED if suffix in each]
-        return []
+            return next(iter(self.partition.logs[-1:]), None)
+        return None
 
     @cached_property
     def epochs(self) -> tuple[EpochEntry, ...]:

@@ -340,8 +340,10 @@ class _BrokerRun:
                     checkpoint_start=starts.get(here),
                 )
                 self.loaded.append((log_dir, folder, log))
-                opened += [entry.path, *folder.newest_log]
-                indexes += folder.newest_indexes
+                opened.append(entry.path)
+                if (newest := folder.newest) is not None:
+                    opened.append(newest.path)
+                    indexes += [newest.siblings[kind] for kind in file_names.PREALLOCATED if kind in newest.siblings]
         self._access(log_dir, opened, [log_dir.path or ".", *([] if marker is None else [marker.path]), *indexes])
 
     def _access(self, log_dir: LogDirFiles, opened: list[str], changed: list[str]) -> None:

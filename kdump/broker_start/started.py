@@ -196,7 +196,8 @@ def started(
             result,
             list(made if is_here else map(of_a_copy, made)),
             VerdictFacts(
-                {log_dir: copied(log_dir, _size(mine.get(log_dir, ()), wanted)) for log_dir in result.log_dirs},
+                result.log_dirs,
+                partial(_copied, mine, wanted),
                 partial(_others, replicas, result.node_id),
                 aside if is_here else None,
                 replaced if is_here else None,
@@ -204,8 +205,8 @@ def started(
         )
 
 
-def _size(partitions: Sequence[Partition], wanted: Wanted) -> int | None:
-    return None if wanted.is_choosy else sum(part.size for part in partitions)
+def _copied(partitions: Mapping[str, Sequence[Partition]], wanted: Wanted, log_dir: str) -> str:
+    return copied(log_dir, None if wanted.is_choosy else sum(part.size for part in partitions.get(log_dir, ())))
 
 
 def _others(replicas: Mapping[tuple[str, int], Sequence[int]], own: int | None, partition: str) -> list[int]:

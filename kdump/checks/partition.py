@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 import time
 from contextlib import closing
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.checks.indexes import LOG_ADVICE, IndexCheck, PartitionState, SegmentFiles, log_finding
 from kdump.errors import DamageError, Reporter, StoreError, UnreadableError, raise_it
@@ -21,34 +21,33 @@ from kdump.segments.resync import padding, zero_tail
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from typing import Any, Protocol
 
     from kdump.checks.log import LogCheck
     from kdump.log_dirs.files import OpenSource
     from kdump.log_dirs.partition import Partition, Segment
     from kdump.segments.regions import Damage, Padding, Region
 
+    class Tap(Protocol):
+        """Receives what a check reads from a partition, for other questions about the partition."""
+
+        parsed: dict[str, Any]
+        """Name of a file beside the log -> its content if valid; of a time index only the last timestamp in ms."""
+
+        def __call__(self, segment: Segment, regions: Iterator[Region]) -> Iterator[Region]:
+            """Receive the regions of a segment, and yield them again."""
+
+    class SegmentChecker(Protocol):
+        """A check that receives the regions of a segment in order."""
+
+        def add(self, batches: Batches) -> None: ...
+        def end(self, region: Damage | Padding | Trailing) -> None: ...
+
 
 TRIES: Final = 3
 """Maximum number of reads of the active segment, while ``.txnindex`` lacks the entry of a marker."""
 PAUSE: Final = 0.1
 """Seconds to wait for the entry that a broker adds to ``.txnindex`` after a marker."""
-
-
-class Tap(Protocol):
-    """Receives what a check reads from a partition, for other questions about the partition."""
-
-    parsed: dict[str, Any]
-    """Name of a file beside the log -> its content, if it is valid; of a time index only the last timestamp in ms."""
-
-    def __call__(self, segment: Segment, regions: Iterator[Region]) -> Iterator[Region]:
-        """Receive the regions of a segment, and yield them again."""
-
-
-class SegmentChecker(Protocol):
-    """A check that receives the regions of a segment in order."""
-
-    def add(self, batches: Batches) -> None: ...
-    def end(self, region: Damage | Padding | Trailing) -> None: ...
 
 
 class _Options(NamedTuple):

@@ -59,9 +59,9 @@ class FindingsOutput:
         self._report = report
         self.summary = CheckSummary()
         words = _without({"--jobs"}, sys.argv[1:])  # it has no effect on the output
-        self.summary.words = ["kdump", *(printable(shell_word(word)) for word in words)]
-        words = _without({"--topic", "--partition"}, words)
-        self.summary.whole = ["kdump", *(printable(shell_word(word)) for word in words)]
+        whole = _without({"--topic", "--partition"}, words)
+        self.summary.is_partial = whole != words
+        self.summary.again = lambda: " ".join(("kdump", *(printable(shell_word(word)) for word in whole)))
         self._found: list[Finding] = []
         """The findings for the verdict, without remarks: the first KEPT, then only grave ones."""
         self._started: list[Started] = []

@@ -5,7 +5,6 @@ A finding is a problem or a remark. A remark never changes the exit status. :mod
 
 from __future__ import annotations
 
-import re
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
@@ -186,9 +185,6 @@ def joined(commands: Sequence[str]) -> tuple[str, ...]:
     return tuple(found)
 
 
-LABEL: Final = re.compile(r": '([^']*)' && (.*)", re.DOTALL)
-
-
 def labelled(label: str, command: str) -> str:
     """Return a command with the condition under which to run it. A shell ignores the label."""
     return f": '{label}' && {command}"
@@ -196,8 +192,8 @@ def labelled(label: str, command: str) -> str:
 
 def label_of(command: str) -> tuple[str, str]:
     """Return the label of a command, or "", and the command without it."""
-    found = LABEL.fullmatch(command)
-    return ("", command) if found is None else (found[1], found[2])
+    label, end, rest = command.removeprefix(": '").partition("' && ")
+    return (label, rest) if end and command.startswith(": '") else ("", command)
 
 
 def changes_files(command: str) -> bool:

@@ -11,7 +11,7 @@ from kdump.findings import ALONE, MAY_HAVE, NO_COMMAND, Level, changes_files, is
 from kdump.findings.codes import Code
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Container, Iterator, Sequence
 
     from kdump.findings import Finding
 
@@ -78,8 +78,10 @@ class StartVerdict(NamedTuple):
 class VerdictFacts(NamedTuple):
     """The facts of a broker's log dirs for its verdict."""
 
-    copies: Mapping[str, str] = {}
-    """Log dir -> the command that copies it, with a label."""
+    paths: Sequence[str] = ()
+    """The log dirs that commands may change."""
+    copied: Callable[[str], str] = str
+    """Returns the command that copies a log dir, with a label."""
     others: Callable[[str], Sequence[int]] = lambda _: ()
     """Returns the other brokers with a replica of a partition, from the metadata log."""
     aside: Callable[[str], str] | None = None
@@ -115,7 +117,7 @@ def _verdict(
 ) -> StartVerdict:
     grave = [finding for finding in findings if finding.is_grave]
     commands = joined([command for finding in grave for command in finding.commands])
-    commands = tuple(_with_copies(commands, grave, log_dirs.copies))
+    commands = tuple(_with_copies(commands, grave, log_dirs))
     all_dirs = ALL_DIRS.format(broker=broker.partition(" (")[0])
     findings = [finding for finding in findings if finding.code != OF_SEVERAL]
     fatal = [finding for finding in findings if finding.fatal]
@@ -160,19 +162,20 @@ def _verdict(
     return StartVerdict(f"safe to start {broker}{log_dirs.alone}: nothing is lost", "safe", commands)
 
 
-def _with_copies(commands: Sequence[str], grave: Sequence[Finding], copies: Mapping[str, str]) -> list[str]:
+def _with_copies(commands: Sequence[str], grave: Sequence[Finding], of: VerdictFacts) -> list[str]:
     """Return commands and copies of the log dirs that they change. A copy has the condition that all changes share."""
     conditions: dict[str, set[str]] = {}
     for finding in grave:
         file = normpath(finding.file)
-        for log_dir in sorted(copies, key=len, reverse=True):
+        for log_dir in sorted(of.paths, key=len, reverse=True):
             path = normpath(log_dir)
             if path in {".", file} or file.startswith(f"{path.rstrip('/')}/"):
                 labels = {label_of(command)[0] for command in finding.commands if changes_files(command)}
-                conditions.setdefault(copies[log_dir], set()).update(labels)
+                conditions.setdefault(log_dir, set()).update(labels)
                 break
     made, first = list(commands), []
-    for copy, labels in conditions.items():
+    for log_dir, labels in conditions.items():
+        copy = of.copied(log_dir)
         label = next(iter(labels)) if len(labels) == 1 else ""
         if label:
             at = next(number for number, command in enumerate(made) if label_of(command)[0] == label)

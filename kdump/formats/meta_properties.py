@@ -7,7 +7,6 @@ character; at the end of a line it joins the next line. The encoding is ISO 8859
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.errors import DamageError
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from kdump.primitives.wire import Bytes
 
 BLANKS = " \t\f"
-LINE = re.compile(r"([^\r\n]*)(?:\r\n|\r|\n)|([^\r\n]+)$")
 NEEDED: Final[Mapping[int, tuple[str, ...]]] = {0: (), 1: ("node.id", "cluster.id")}
 """Version -> the required keys."""
 NODE: Final[Mapping[int, str]] = {0: "broker.id", 1: "node.id"}
@@ -66,7 +64,7 @@ def read(data: Bytes) -> MetaProperties:
     """Return the properties. The last line of a repeated key counts. Raises DamageError for a malformed ``\\uXXXX``."""
     values: dict[str, str] = {}
     comments: list[str] = []
-    for text, position in _logical_lines(bytes(data).decode("latin-1")):
+    for text, position in _logical_lines(bytes(data)):
         if text[0] in "#!":
             comments.append(text)
         else:
@@ -112,13 +110,14 @@ def encode(properties: MetaProperties) -> bytes:
     return "".join(f"{line}\n" for line in lines).encode("latin-1")
 
 
-def _logical_lines(text: str) -> Iterator[tuple[str, int]]:
+def _logical_lines(data: bytes) -> Iterator[tuple[str, int]]:
     """Yield the non-empty lines and their positions. Leading white space is removed, continuation lines are joined."""
-    joined, start = "", 0
-    for natural in LINE.finditer(text):
-        line = (natural[1] or natural[2] or "").lstrip(BLANKS)
+    joined, start, end = "", 0, 0
+    for natural in data.splitlines(keepends=True):
+        line = natural.decode("latin-1").rstrip("\r\n").lstrip(BLANKS)
+        begin, end = end, end + len(natural)
         if not joined:
-            start = natural.start()
+            start = begin
             if not line:
                 continue
             if line[0] in "#!":

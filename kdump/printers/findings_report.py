@@ -15,7 +15,7 @@ from kdump.primitives.terminal import harmless_line, has_colours, path_text, pro
 from kdump.printers.quantities import exact_size, pace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from kdump.broker_start.outcome import BrokerStart, LogStart, StartCause
     from kdump.findings import Finding
@@ -121,10 +121,10 @@ class CheckSummary:
         """The verdicts of the brokers, one for each dry start."""
         self.is_of_starts = False
         """Whether the command predicts starts of brokers."""
-        self.words = ["kdump", "check"]
-        """The command line of the run, quoted for a shell."""
-        self.whole = self.words
-        """The command line without --topic and --partition."""
+        self.is_partial = False
+        """Whether the command line selects topics or partitions."""
+        self.again: Callable[[], str] = lambda: "kdump check"
+        """Returns the command line without --topic and --partition, quoted for a shell."""
 
     def add(self, findings: Sequence[Finding], folder: str = "", *, has_batches: bool = True) -> None:
         """Count the findings of the partition ``folder``. ``has_batches``: some batches of the partition are valid."""
@@ -413,10 +413,9 @@ def conclusion(summary: CheckSummary, status: int, *, is_timed: bool = False) ->
         )
     if not summary.verdicts:
         lines += _no_verdict(summary, status)
-    again = f"`{' '.join(summary.whole)}`"
-    lines += [line for start in summary.verdicts for line in _verdict_lines(start, again)]
-    if summary.verdicts and summary.whole != summary.words:
-        lines.append(f"Only the selected partitions were checked: before a start, run {again}.")
+    lines += [line for start in summary.verdicts for line in _verdict_lines(start, summary.again)]
+    if summary.verdicts and summary.is_partial:
+        lines.append(f"Only the selected partitions were checked: before a start, run `{summary.again()}`.")
     return lines
 
 
@@ -431,7 +430,7 @@ def _no_verdict(summary: CheckSummary, status: int) -> Iterator[str]:
         yield NO_VERDICT
 
 
-def _verdict_lines(start: StartVerdict, again: str) -> Iterator[str]:
+def _verdict_lines(start: StartVerdict, again: Callable[[], str]) -> Iterator[str]:
     """Yield the sentence of a verdict, its commands with their labels, and the later steps."""
     yield start.text
     before = ""
@@ -443,7 +442,7 @@ def _verdict_lines(start: StartVerdict, again: str) -> Iterator[str]:
     if len(start.commands) > SHOWN:
         yield f"  ... and {many(len(start.commands) - SHOWN, 'other command')} (-o jsonl has them)"
     if any(map(changes_files, start.commands)):
-        yield f"After the commands, run {again}.{'' if start.later else SAFE}"
+        yield f"After the commands, run `{again()}`.{'' if start.later else SAFE}"
     yield from start.later
 
 
