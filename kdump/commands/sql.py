@@ -179,6 +179,7 @@ def command(words: tuple[str, ...], *, schema: bool, **given: Any) -> int:
         return run.run(text)
     except (engine.QueryError, engine.WrongQueryError) as error:
         report_error(error)
+        supervision.said()
         return 2 if isinstance(error, UsageError) else 1
 
 
@@ -359,6 +360,7 @@ class _Command:
 
     def query(self, engine: Engine, text: str, running: list[Running]) -> int:
         """Write the rows of a query; return the exit status. A caller can stop the query, which is in ``running``."""
+        from kdump.queries.engine import QueryTimeoutError
         from kdump.queries.reading import QueryReading
 
         with metered(wanted=self.given["stats"]) as meter:
@@ -374,13 +376,20 @@ class _Command:
             one = engine.query(text, self.given["params"], reading)
             running.append(one)
             supervision.begin(engine.limits.timeout, one.late)
+            is_late = False
             try:
                 one.wait()
                 self.session.unwatch()
                 rows = self._write(one)
+            except QueryTimeoutError:
+                is_late = True
+                raise
             finally:
                 one.close()
-                (supervision.last_words if one.is_stuck else supervision.end)()
+                if one.is_stuck:
+                    supervision.last_words(is_late=is_late)
+                else:
+                    supervision.end()
                 self.session.progress.clear()
                 self.session.sum_up()
             shared.warn_of_absent_fields(self.redactor, self.session)

@@ -87,9 +87,18 @@ def end() -> None:
     _send("end")
 
 
-def last_words() -> None:
-    """Report to the supervisor, if there is one, that this process prints why it ends, for at most _SHORT seconds."""
-    _send("last")
+def last_words(*, is_late: bool = False) -> None:
+    """Report to the supervisor, if there is one, that this process prints why it ends, for at most _SHORT seconds.
+
+    ``is_late``: this process is going to print the text ``late`` of :func:`begin`, and then calls :func:`said`. If it
+    is killed before, the supervisor prints the text.
+    """
+    _send("last late" if is_late else "last")
+
+
+def said() -> None:
+    """Report to the supervisor, if there is one, that this process has printed why it ends."""
+    _send("said", wakes=False)
 
 
 def _send(news: str, *, wakes: bool = True) -> None:
@@ -164,7 +173,9 @@ class _Supervisor:
         elif word == "end":
             self._is_limited, self._kill_at, self._status = False, None, 1
         elif word == "last":
-            self._kill_at, self._late = time.monotonic() + _SHORT, ""
+            self._kill_at, self._late = time.monotonic() + _SHORT, self._late if more else ""
+        elif word == "said":
+            self._late = ""
 
     def _look(self) -> None:
         process, status = os.waitpid(self._process, os.WNOHANG)

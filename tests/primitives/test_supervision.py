@@ -53,6 +53,16 @@ def test_the_exit_status_and_the_streams_are_those_of_the_command(tmp_path):
     assert (*process.communicate(timeout=30), process.returncode) == ("out\n", "err\n", 7)
 
 
+@pytest.mark.parametrize(
+    ("words", "printed"),
+    [("", ""), ("is_late=True", "error: too late\n"), ("is_late=True); supervision.said(", "")],
+)
+def test_a_command_that_cannot_print_its_last_words_is_reported(tmp_path, words, printed):
+    script = f"deaf(); supervision.begin(9, 'too late'); supervision.last_words({words}); time.sleep(60)"
+    process = started(tmp_path, script)
+    assert (*process.communicate(timeout=30), process.returncode) == ("", printed, 1)
+
+
 def test_a_command_that_hears_nothing_is_killed_after_its_time(tmp_path):
     process = started(tmp_path, "deaf(); supervision.begin(0.2, 'too late'); ready(); time.sleep(60)")
     command = int(process.stdout.readline())
