@@ -133,13 +133,14 @@ class LogDirFiles:
             return None
         from fcntl import ioctl
 
+        flags = bytearray(8)  # for immutable bytes, ioctl makes and drops an error
         for path in paths:
             try:
-                opened = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+                opened = os.open(path, os.O_NONBLOCK)
             except OSError:
                 continue
             try:
-                flags = ioctl(opened, _GET_FLAGS, bytes(8))
+                ioctl(opened, _GET_FLAGS, flags)
             except OSError:
                 return None  # as the whole file system
             finally:

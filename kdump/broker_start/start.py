@@ -277,7 +277,8 @@ class _BrokerRun:
 
     def _configured_voters(self) -> list[int]:
         """Return the node ids in the config controller.quorum.voters (``1@host:9093,2@...``), in order."""
-        found = (each.strip().partition("@")[0] for each in self.options.configs.get(VOTERS, "").split(","))
+        given = filter(None, self.options.configs.get(VOTERS, "").split(","))
+        found = (each.strip().partition("@")[0] for each in given)
         return sorted(voter for each in found if (voter := java_integer(each, 32)) is not None and voter >= 0)
 
     def _try(self, act: Callable[[], object]) -> None:

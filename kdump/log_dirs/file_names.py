@@ -205,7 +205,7 @@ def folder_name_in(above: str, name: str) -> Name:
     """Return the topic and partition of folder ``name`` in the folder ``above``."""
     if found := parse_folder(name):
         return Name(found.topic, found.partition)
-    if (tiered := re.fullmatch(TIERED_FOLDER, above)) and name.isdecimal():
+    if name.isdecimal() and (tiered := re.fullmatch(TIERED_FOLDER, above)):
         return Name(tiered["topic"], java_integer(name, 32))
     return Name(None, None)
 
