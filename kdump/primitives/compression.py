@@ -28,7 +28,7 @@ from kdump.primitives.wire import Bytes, read_unsigned_varint
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
 NAMES: Final = ("none", "gzip", "snappy", "lz4", "zstd")
@@ -151,19 +151,7 @@ def uncompressed_size(codec: int, data: Bytes) -> int | None:
 
 def _snappy_size(data: Bytes) -> int:
     """Return the sum of the sizes that the blocks of a stream claim. Raises DamageError."""
-    if data[:8] != SNAPPY_JAVA_MAGIC:
-        return read_unsigned_varint(data, 0).value
-    total, position = 0, _SNAPPY_JAVA_HEADER.size
-    while len(data) - position >= 4:
-        size = int.from_bytes(data[position : position + 4], "big", signed=True)
-        if data[position : position + 4] == SNAPPY_JAVA_MAGIC[:4]:
-            position += _SNAPPY_JAVA_HEADER.size
-            continue
-        if size <= 0:
-            break
-        total += read_unsigned_varint(data, position + 4).value
-        position += 4 + size
-    return total
+    return sum(read_unsigned_varint(block, 0).value for block, _ in _snappy_blocks(data))
 
 
 LEVELS: Final = {GZIP: (1, 9), ZSTD: (-(1 << 17), 22)}
@@ -291,11 +279,21 @@ def _snappy(data: Bytes, limit: int) -> bytes:
 
 
 def _snappy_by_chunks(data: Bytes, limit: int) -> bytes:
-    if len(data) < _SNAPPY_JAVA_HEADER.size or data[:8] != SNAPPY_JAVA_MAGIC:
-        return _snappy_block(data, 0, limit)
     parts = _Parts()
-    position = 0
     remaining = limit
+    for block, position in _snappy_blocks(data):
+        part = _snappy_block(block, position, remaining)
+        remaining -= len(part)
+        parts.add(part)
+    return parts.whole()
+
+
+def _snappy_blocks(data: Bytes) -> Iterator[tuple[Bytes, int]]:
+    """Yield the blocks of a stream and their positions: the chunks after snappy-java's header, or the whole stream."""
+    if len(data) < _SNAPPY_JAVA_HEADER.size or data[:8] != SNAPPY_JAVA_MAGIC:
+        yield data, 0
+        return
+    position = 0
     while len(data) - position >= 4:
         size = int.from_bytes(data[position : position + 4], "big", signed=True)
         if data[position : position + 4] == SNAPPY_JAVA_MAGIC[:4]:  # another stream follows
@@ -315,11 +313,8 @@ def _snappy_by_chunks(data: Bytes, limit: int) -> bytes:
             _broken(
                 SNAPPY, f"a chunk claims {size} bytes, but the stream has only {len(data) - position}", position - 4
             )
-        part = _snappy_block(chunk, position, remaining)
-        remaining -= len(part)
-        parts.add(part)
+        yield chunk, position
         position += size
-    return parts.whole()
 
 
 def _snappy_block(block: Bytes, position: int, limit: int) -> bytes:
