@@ -38,13 +38,13 @@ if TYPE_CHECKING:
     from kdump.answers.metadata.replay import Break
     from kdump.broker_start.log_folder import LogDirFiles
     from kdump.broker_start.release import StartRelease
+    from kdump.log_dirs.files import Entry
     from kdump.log_dirs.partition import Segment
     from kdump.recovery import SoundLog
 
 TOPIC_ID: Final = bytes(15) + b"\x01"
 """``Uuid.METADATA_TOPIC_ID``."""
-
-
+NO_LEVEL: Final = "RuntimeException: No FeatureLevelRecord for metadata.version was found in the bootstrap metadata"
 _SNAPSHOT_ENDS: Final = tuple(
     f".{file_names.KRAFT_SNAPSHOT}{state}" for state in ("", f".{file_names.PART}", f".{file_names.DELETED}")
 )
@@ -313,26 +313,26 @@ def _snapshot(snapshot: SnapshotFile, release: StartRelease) -> Iterator[StartCa
         yield StartCause(code=Code.METADATA_SNAPSHOT_BROKEN, file=snapshot.name, text=text)
 
 
-def bootstrap(log_dir: LogDirFiles) -> Iterator[StartCause]:
-    """Yield the cause if ``bootstrap.checkpoint`` prevents the start (BootstrapDirectory). Raises UnreadableError."""
+def bootstrap(log_dir: LogDirFiles) -> tuple[int | None, StartCause | None]:
+    """Return the metadata.version in ``bootstrap.checkpoint``, and the cause if the file prevents the start.
+
+    Source: BootstrapDirectory. Raises UnreadableError.
+    """
     name = file_names.BOOTSTRAP_SNAPSHOT
-    if log_dir.entry(name) is None:
-        return
-    try:
-        level = bootstrap_level(log_dir)
-    except DamageError as damage:
-        yield StartCause(code=Code.BOOTSTRAP_BROKEN, file=log_dir.shown(name), text=str(damage))
-        return
-    if level is None:
-        text = "RuntimeException: No FeatureLevelRecord for metadata.version was found in the bootstrap metadata"
-        yield StartCause(code=Code.BOOTSTRAP_BROKEN, file=log_dir.shown(name), text=text)
-
-
-def bootstrap_level(log_dir: LogDirFiles) -> int | None:
-    """Return the metadata.version in ``bootstrap.checkpoint``, or None. Raises DamageError and UnreadableError."""
-    entry, level = log_dir.entry(file_names.BOOTSTRAP_SNAPSHOT), None
+    entry = log_dir.entry(name)
     if entry is None:
-        return None
+        return None, None
+    try:
+        level, text = _bootstrap_level(log_dir, entry), NO_LEVEL
+    except DamageError as damage:
+        level, text = None, str(damage)
+    if level is not None:
+        return level, None
+    return None, StartCause(code=Code.BOOTSTRAP_BROKEN, file=log_dir.shown(name), text=text)
+
+
+def _bootstrap_level(log_dir: LogDirFiles, entry: Entry) -> int | None:
+    level = None
     if entry.is_folder:
         raise DamageError(Code.FOLDER.kind, "the path is a folder")
     with log_dir.files.open(entry.path) as source:

@@ -8,7 +8,6 @@ It follows Kafka's order: verify ids, open the metadata log, load logs, find str
 from __future__ import annotations
 
 import posixpath
-from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -98,6 +97,8 @@ class _BrokerRun:
         self.voters: tuple[int, ...] = ()
         self.decides = True
         """Whether the node's own metadata log determines its partitions."""
+        self.bootstrap_level = 0
+        """The metadata.version in ``bootstrap.checkpoint``, or 0."""
         self.bootstrap_release: str | None = None
         self.node_id: int | None = None
         self.is_kraft = True
@@ -127,12 +128,10 @@ class _BrokerRun:
             self.unknown.append(StartCause(code=Code.METADATA_ELSEWHERE, file=beside, text=text))
             self.decides, starts = False, None
         elif self.metadata_dir.is_folder and self.is_kraft:
-            from kdump.broker_start import metadata_log
-
-            self._try(lambda: self.fatal.extend(metadata_log.bootstrap(self.metadata_dir)))
+            self._try(self._bootstrap)
             metadata = self._metadata_log()
             if metadata is not None and not metadata.log.log_end_offset:
-                self._try(self._bootstrap_release)
+                self.bootstrap_release = ".".join(map(str, release.minor_of(self.bootstrap_level))) or None
             self.fatal += self._refused_configs()
             self._voter(directories.get(self.metadata_dir))
         elif not self.is_kraft:
@@ -207,12 +206,12 @@ class _BrokerRun:
             self.decides = False
         return found
 
-    def _bootstrap_release(self) -> None:
+    def _bootstrap(self) -> None:
         from kdump.broker_start import metadata_log
 
-        with suppress(DamageError):  # a cause of :func:`metadata_log.bootstrap`
-            level = metadata_log.bootstrap_level(self.metadata_dir)
-            self.bootstrap_release = ".".join(map(str, release.minor_of(level or 0))) or None
+        level, cause = metadata_log.bootstrap(self.metadata_dir)
+        self.bootstrap_level = level or 0
+        self.fatal += [] if cause is None else [cause]
 
     def _refused_configs(self) -> Iterator[StartCause]:
         """Yield a fatal cause for each topic with a config that the release refuses.
