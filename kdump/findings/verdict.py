@@ -118,6 +118,7 @@ def _verdict(
     grave = [finding for finding in findings if finding.is_grave]
     commands = joined([command for finding in grave for command in finding.commands])
     commands = tuple(_with_copies(commands, grave, log_dirs))
+    salvaged = list(dict.fromkeys(_folder(finding) for finding in grave if any(map(is_salvage, finding.commands))))
     all_dirs = ALL_DIRS.format(broker=broker.partition(" (")[0])
     findings = [finding for finding in findings if finding.code != OF_SEVERAL]
     fatal = [finding for finding in findings if finding.fatal]
@@ -136,9 +137,8 @@ def _verdict(
             later = _without_a_log_dir(all_dirs)
         else:
             has_index = any(finding.code == Code.NO_LOG for finding in findings)
-            salvaged = {_folder(finding) for finding in grave if any(map(is_salvage, finding.commands))}
             later = tuple(_later(missing, log_dirs, salvaged, has_commands=bool(commands), has_index=has_index))
-        later = (*_of_damage(grave, log_dirs), *later)
+        later = (*_after_salvage(salvaged, log_dirs), *later)
         return StartVerdict(f"{wait}{_lost(loses, missing, held)}{first}", "lost", commands, later)
     unsure = next((finding for finding in findings if finding.code == OPEN and finding.level is Level.LOG), None)
     if unsure is not None:
@@ -149,7 +149,7 @@ def _verdict(
         files = len({finding.file for finding in damaged or of_logs})
         if damaged:
             text = f"{wait}{many_are(files, 'log file')} damaged: {_first(damaged)}"
-            return StartVerdict(text, "damaged", commands, tuple(_of_damage(grave, log_dirs)) or (OF_DAMAGE,))
+            return StartVerdict(text, "damaged", commands, tuple(_after_salvage(salvaged, log_dirs)) or (OF_DAMAGE,))
         text = f"{f'{broker} starts' if starts else unknown}, but offsets are missing in {many(files, 'log file')}"
         return StartVerdict(f"{text}: {_first(of_logs)}", "missing", commands)
     if starts is None:
@@ -185,9 +185,8 @@ def _with_copies(commands: Sequence[str], grave: Sequence[Finding], of: VerdictF
     return [*first, *made]
 
 
-def _of_damage(grave: Sequence[Finding], of: VerdictFacts) -> Iterator[str]:
-    """Yield the steps after the salvage of damaged partitions, if there is one."""
-    folders = list(dict.fromkeys(_folder(finding) for finding in grave if any(map(is_salvage, finding.commands))))
+def _after_salvage(folders: Sequence[str], of: VerdictFacts) -> Iterator[str]:
+    """Yield the steps after the salvage of partition folders, if there are any."""
     if of.replaced is None or not 0 < len(folders) <= SHOWN:
         yield from (OF_DAMAGE,) if folders else ()
         return
