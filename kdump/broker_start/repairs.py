@@ -174,7 +174,7 @@ class Repairs:
         others = {posixpath.dirname(_properties(each.file or "")) for each in foreign}
         own = [shell_path(each) for each in self._start.log_dirs if posixpath.normpath(each) not in others]
         if cause is foreign[0] and own and self._start.node_id is not None:
-            names = " and ".join(sorted(map(path_text, others))).replace("'", "")
+            names = " and ".join(sorted(map(path_text, others)))
             check = f"kdump check {' '.join(own)} --config node.id={self._start.node_id}"
             yield labelled(f"after the removal of {names} from log.dirs", check)
 

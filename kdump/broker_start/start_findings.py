@@ -301,7 +301,6 @@ class _StartFindings:
         rebuild = f"kdump rebuild-cluster {' '.join(map(shell_path, dirs))} --out {shell_path(out)} --release {release}"
         node = posixpath.join(out, "node-1")
         is_known = self.start.bootstrap_release is not None
-        properties = f"{path_text(node)}.properties".replace("'", "")
         return Finding(
             level=Level.LOG,
             file=metadata.path or self.start.log_dirs[0],
@@ -321,7 +320,7 @@ class _StartFindings:
                     rebuild,
                 ),
                 labelled(
-                    f"then read the first lines of {properties}. When check says safe to start, run "
+                    f"then read the first lines of {path_text(node)}.properties. When check says safe to start, run "
                     f"{SERVER_START} with this file",
                     f"kdump check {shell_path(node)}",
                 ),

@@ -25,9 +25,7 @@ def aside(path: str) -> str:
     folder, name = posixpath.split(posixpath.normpath(path))
     is_inside = re.fullmatch(_FOLDER, posixpath.basename(folder)) is not None
     log_dir, inside = posixpath.split(folder) if is_inside and re.fullmatch(_FOLDER, name) is None else (folder, "")
-    if posixpath.basename(log_dir) in {"", ".", ".."}:
-        log_dir = posixpath.abspath(log_dir)
-    target = posixpath.join(f"{log_dir.rstrip('/')}{ASIDE}", inside, "")
+    target = posixpath.join(beside(log_dir, ASIDE), inside, "")
     return f"mkdir -p {shell_path(target)} && mv {shell_path(path)} {shell_path(target)}"
 
 
@@ -49,10 +47,9 @@ def copied(log_dir: str, size: int | None) -> str:
     ``size``: the number of bytes of its logs; None if it is unknown.
     """
     target, part = (shell_path(beside(log_dir, suffix)) for suffix in (".copy", ".copy.part"))
-    name = path_text(log_dir).replace("'", "")
     of_size = "" if size is None else f" ({(size >> 20) + 1:,} MiB of log)"
     whole = in_turn([f"cp -a {shell_path(posixpath.join(log_dir, '.'))} {part}", f"mv {part} {target}"])
-    return labelled(f"first copy {name}{of_size}", f"[ -e {target} ] || {{ {whole}; }}")
+    return labelled(f"first copy {path_text(log_dir)}{of_size}", f"[ -e {target} ] || {{ {whole}; }}")
 
 
 def in_turn(commands: Iterable[str]) -> str:

@@ -187,7 +187,8 @@ def joined(commands: Sequence[str]) -> tuple[str, ...]:
 
 def labelled(label: str, command: str) -> str:
     """Return a command with the condition under which to run it. A shell ignores the label."""
-    return f": '{label}' && {command}"
+    text = label.replace("'", "")  # it would end the quoted label
+    return f": '{text}' && {command}"
 
 
 def label_of(command: str) -> tuple[str, str]:
