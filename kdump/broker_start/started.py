@@ -9,7 +9,7 @@ import posixpath
 from collections import Counter
 from contextlib import suppress
 from functools import partial
-from operator import ne
+from operator import itemgetter, ne
 from typing import TYPE_CHECKING
 
 from kdump.broker_start.broker_dirs import cluster_differs, node_differs
@@ -250,22 +250,22 @@ def _of_several(started: Sequence[Started]) -> StartVerdict:
         "broker alone. If the log.dirs of one broker name all of them, it does not start"
     )
     first = max(started, key=lambda each: (each.has_metadata_log, len(each.result.log_dirs)))
-    dirs = sorted((path, each) for each in started for path in each.result.log_dirs)
-    for path, each in dirs:
+    dirs = sorted(((path, each.result) for each in started for path in each.result.log_dirs), key=itemgetter(0))
+    cluster, node = dirs[0][1].cluster_id, first.result.node_id
+    for path, result in dirs:
         shown = posixpath.join(path, file_names.META_PROPERTIES)
-        cluster, node = dirs[0][1].result.cluster_id, first.result.node_id
-        if None not in {cluster, each.result.cluster_id} and each.result.cluster_id != cluster:
-            text += f": {cluster_differs(shown, cluster, each.result.cluster_id)}"
+        if None not in {cluster, result.cluster_id} and result.cluster_id != cluster:
+            text += f": {cluster_differs(shown, cluster, result.cluster_id)}"
             break
-        if None not in {node, each.result.node_id} and each.result.node_id != node:
-            text += f": {node_differs(shown, node, each.result.node_id)}"
+        if None not in {node, result.node_id} and result.node_id != node:
+            text += f": {node_differs(shown, node, result.node_id)}"
             break
-    if first.result.node_id is None:
+    if node is None:
         return StartVerdict(f"{text}. Name the broker with --config node.id=N", "several")
     others = [path_text(path) for each in started if each is not first for path in each.result.log_dirs]
     text += f". In that case remove {first_of(others, SHOWN)} from the log.dirs of {first.label}. To check this:"
     words = [shell_path(path) for each in started for path in each.result.log_dirs]
-    return StartVerdict(text, "several", (f"kdump check {' '.join(words)} --config node.id={first.result.node_id}",))
+    return StartVerdict(text, "several", (f"kdump check {' '.join(words)} --config node.id={node}",))
 
 
 def _closed(partitions: Sequence[Partition]) -> set[str]:
