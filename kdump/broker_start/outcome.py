@@ -1,14 +1,12 @@
 """The result of a dry start: a :class:`BrokerStart` per broker, with a :class:`LogStart` per partition folder."""
 
-from __future__ import annotations
-
+from collections.abc import Mapping
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, Self, TypeAlias
+
+from kdump.findings.codes import FindingCode
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from kdump.findings.codes import FindingCode
     from kdump.recovery.segment_end import Cut
 
 Checkpointed: TypeAlias = dict[tuple[str | None, int | None], dict[str, int]]
@@ -73,7 +71,7 @@ class LogStart(NamedTuple):
     """The log start offset and log end offset after the start; None for a deleted, offline, ignored or unknown log."""
     causes: tuple[StartCause, ...] = ()
     """The reasons for the outcome, the gravest first. Empty if the log is intact."""
-    cuts: tuple[Cut, ...] = ()
+    cuts: "tuple[Cut, ...]" = ()
     recovered: tuple[str, ...] = ()
     """The ``.log`` files that recovery reads."""
     recovered_bytes: int = 0
@@ -92,11 +90,11 @@ class LogStart(NamedTuple):
     checkpoint_start: int | None = None
     """High watermark, recovery point and log start offset in the checkpoints of the log dir."""
 
-    def with_causes(self, *causes: StartCause) -> LogStart:
+    def with_causes(self, *causes: StartCause) -> Self:
         """Return the log with ``causes``, which must be graver, before its own causes."""
         return self._replace(causes=(*causes, *self.causes))
 
-    def not_served(self, outcome: StartOutcome | None) -> LogStart:
+    def not_served(self, outcome: StartOutcome | None) -> Self:
         return self._replace(outcome=outcome, log_start_offset=None, log_end_offset=None)
 
 

@@ -1,31 +1,23 @@
 """Checks the files of a log dir outside its partition folders, and returns the facts in them about a partition."""
 
-from __future__ import annotations
-
 import posixpath
+from collections.abc import Callable, Iterator
 from enum import Enum
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from kdump.checks.evidence import INCREDIBLE
 from kdump.checks.repair_commands import aside
-from kdump.errors import SILENT, StoreError, UnreadableError, first_of, raise_it
+from kdump.errors import SILENT, DamageError, StoreError, UnreadableError, first_of, raise_it
 from kdump.findings import Finding, Level, remark, text_of
 from kdump.findings.codes import Code
 from kdump.formats import clean_shutdown, meta_properties
 from kdump.formats.checkpoint_text import NumberDamageError
+from kdump.formats.meta_properties import MetaProperties
 from kdump.log_dirs import file_names, log_dir_state
 from kdump.log_dirs.local import LOCAL, folder_identity
-from kdump.log_dirs.log_dir_state import LogDirStates
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from kdump.errors import DamageError
-    from kdump.formats.meta_properties import MetaProperties
-    from kdump.log_dirs.files import Files
-    from kdump.log_dirs.log_dir_state import LogDirState
-    from kdump.log_dirs.partition import Partition
-    from kdump.primitives.wire import Bytes
+from kdump.log_dirs.log_dir_state import LogDirState, LogDirStates
+from kdump.log_dirs.partition import Partition
+from kdump.primitives.wire import Bytes
 
 
 def _properties(data: Bytes) -> MetaProperties:
@@ -126,7 +118,7 @@ class LogDirs(LogDirStates):
         super().__init__(SILENT, READERS)
         self._dispensable = dispensable
         self._wrong_files: set[str] = set()
-        self._identities: dict[tuple[Files, str], object] = {}
+        self._identities: dict[tuple[object, str], object] = {}
         self._checked: set[object] = set()
         self._compared: set[str] = set()
         self._news: list[Finding] = []

@@ -14,6 +14,7 @@ import click
 from kdump.command_line.options import PARTITIONS
 from kdump.errors import ExitStatus
 from kdump.findings import status
+from kdump.findings.verdict import AGAIN
 from kdump.output.stdout import open_output
 from kdump.primitives.messages import printable
 from kdump.primitives.terminal import shell_word
@@ -109,6 +110,9 @@ class FindingsOutput:
         self._started.append(started)
         self.add(new)
 
+    def _with_command(self, step: str) -> str:
+        return step.replace(AGAIN, f"run `{self._again()}` again") if AGAIN in step else step
+
     def _again(self) -> str:
         """Return the command that checks the same log dirs without the copies that printed commands make of them."""
         from kdump.checks.repair_commands import without_copies
@@ -125,12 +129,11 @@ class FindingsOutput:
         self._run.progress.clear()
         if self._started or any(one.is_grave for one in self._found):
             from kdump.broker_start.started import verdicts
-            from kdump.findings.verdict import AGAIN
 
             unreadable = self._run.status == ExitStatus.UNREADABLE
-            made, again = verdicts(self._started, self._found, unreadable=unreadable), f"run `{self._again()}` again"
             self.summary.verdicts = [
-                one._replace(later=tuple(step.replace(AGAIN, again) for step in one.later)) for one in made
+                one._replace(later=tuple(map(self._with_command, one.later)))
+                for one in verdicts(self._started, self._found, unreadable=unreadable)
             ]
         self._report.end(self.summary, self._run.status)
 

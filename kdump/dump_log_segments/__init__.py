@@ -3,8 +3,6 @@
 :mod:`.dispatch` dumps files, :mod:`.run` has the state of a run, :mod:`.dialects` the differences between releases.
 """
 
-from __future__ import annotations
-
 from typing import Final, NamedTuple
 
 from kdump.primitives import compression

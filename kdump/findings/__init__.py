@@ -3,16 +3,12 @@
 A finding is a problem or a remark. A remark never changes the exit status. :mod:`.codes` lists all kinds of findings.
 """
 
-from __future__ import annotations
-
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple, cast
 
 from kdump.errors import ExitStatus, brief
 from kdump.findings.codes import Code
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 
 class Level(StrEnum):
@@ -79,7 +75,7 @@ class Finding(_FindingFields):
         missing: int | None = None,
         loses: int | None = None,
         commands: tuple[str, ...] = (),
-    ) -> Finding:
+    ) -> "Finding":
         """Replace the hyphens in ``kind`` by blanks, and shorten long values."""
         return super().__new__(
             cls,

@@ -1,19 +1,24 @@
 """Makes the verdict on one broker from findings: whether to start it, the records that a start loses, and commands."""
 
-from __future__ import annotations
-
 import re
+from collections.abc import Callable, Container, Iterator, Sequence
 from posixpath import basename, dirname, normpath
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 from kdump.errors import first_of, many, many_are
-from kdump.findings import ALONE, MAY_HAVE, NO_COMMAND, Level, changes_files, is_salvage, joined, label_of, labelled
+from kdump.findings import (
+    ALONE,
+    MAY_HAVE,
+    NO_COMMAND,
+    Finding,
+    Level,
+    changes_files,
+    is_salvage,
+    joined,
+    label_of,
+    labelled,
+)
 from kdump.findings.codes import Code
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterator, Sequence
-
-    from kdump.findings import Finding
 
 SHOWN: Final = 3
 NO_START_TEXT: Final = "a broker does not start: "
@@ -44,9 +49,7 @@ RESTORE_METADATA: Final = (
     f"controller, and {AGAIN}."
 )
 OR_START: Final = f"Or start the broker with the damaged log ({START}): the lines above say what it truncates."
-OF_DAMAGE: Final = (
-    f"Then put the folder from salvaged/logs in the place of the damaged one, and {AGAIN}. {OR_START}"
-)
+OF_DAMAGE: Final = f"Then put the folder from salvaged/logs in the place of the damaged one, and {AGAIN}. {OR_START}"
 
 
 Outcome: TypeAlias = Literal[

@@ -5,8 +5,6 @@ A segment does not begin with these bytes: its base offset would be 10^17 or hig
 ``magic(5)`` of file 5.45.
 """
 
-from __future__ import annotations
-
 from typing import Final, NamedTuple
 
 HEAD: Final = 512

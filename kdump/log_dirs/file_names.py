@@ -3,8 +3,6 @@
 Sources: LogFileUtils, UnifiedLog, LocalLog and LogManager, raft's Snapshots and FileQuorumStateStore.
 """
 
-from __future__ import annotations
-
 import posixpath
 import re
 from functools import lru_cache, partial

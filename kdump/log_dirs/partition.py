@@ -3,24 +3,20 @@
 Also finds index ``.swap`` files that a start renames, and batches by offset; divides partitions among workers.
 """
 
-from __future__ import annotations
-
 import posixpath
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from kdump.errors import DamageError, refused
 from kdump.formats.record_layout import LOG_OVERHEAD, SMALLEST_ENTRY
 from kdump.log_dirs import file_names
-from kdump.log_dirs.files import Entry, read_file, read_index
+from kdump.log_dirs.files import Entry, Files, OpenSource, Source, read_file, read_index
 from kdump.log_dirs.local import LOCAL
 from kdump.primitives.compression import DEFAULT_LIMIT
+from kdump.primitives.wire import Bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
     from kdump.formats.leader_epoch import EpochEntry
-    from kdump.log_dirs.files import Files, OpenSource, Source
-    from kdump.primitives.wire import Bytes
 
 T = TypeVar("T")
 
@@ -181,7 +177,7 @@ class Partition(NamedTuple):
         found = self._sound(file_names.PARTITION_METADATA, partition_metadata.read, wrong)
         return None if found is None else found.topic_id
 
-    def leader_epochs(self, wrong: Callable[[str], None]) -> tuple[EpochEntry, ...] | None:
+    def leader_epochs(self, wrong: Callable[[str], None]) -> "tuple[EpochEntry, ...] | None":
         """Return the entries of ``leader-epoch-checkpoint`` in file order. ``wrong`` and None: see :meth:`topic_id`."""
         from kdump.formats import leader_epoch
 

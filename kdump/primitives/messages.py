@@ -61,6 +61,8 @@ def message(level: Level, text: object, hint: str = "") -> None:
 def printable(text: str) -> str:
     """Return a text as one line, with control characters escaped, and without the secrets in URIs of stores."""
     shown = harmless_line(text)
+    if ":/" not in shown:
+        return shown
     for secret in (_KEYS, _QUOTED_KEYS, _URI_OPTIONS):
         shown = re.sub(secret, r"\1", shown, flags=re.IGNORECASE)
     return shown

@@ -3,8 +3,6 @@
 A segment is read as a lazy stream of regions. Every byte of a file is in exactly one region. Positions are in bytes.
 """
 
-from __future__ import annotations
-
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from kdump.errors import DamageError, many, many_are, offsets_are
