@@ -22,6 +22,7 @@ from kdump.formats.record_layout import LOG_APPEND_TIME, MAGIC_POSITION, TIMESTA
 from kdump.internal_topics import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE
 from kdump.log_dirs.file_names import folder_name
 from kdump.log_dirs.partition import start_of
+from kdump.primitives.compression import COUNTED
 from kdump.primitives.terminal import shell_path, shell_pattern
 from kdump.primitives.wire import INT64_END
 from kdump.records import control, magic_2
@@ -215,6 +216,7 @@ class LogCheck:
         self._epoch_until = 0
         self._usual_attributes = 0
         self._producers: dict[int, tuple[int, int]] = {}
+        self._countable = COUNTED  # bytes; decompressing every refused batch of a log may take hours
         self._gaps: list[_Gap] = []
         self._more_gaps = 0
         self._file, self._active = "", False
@@ -719,7 +721,8 @@ class LogCheck:
     def _unreadable(self, batch: RecordBatch, damage: DamageError) -> None:
         damage = self._shown(damage)
         if isinstance(damage, LimitError):
-            size = batch.uncompressed_size() if isinstance(batch, Batch) else None
+            size = batch.uncompressed_size() if isinstance(batch, Batch) and self._countable > 0 else None
+            self._countable -= size or COUNTED
             enough = "a larger --max-batch-bytes" if size is None else f"--max-batch-bytes {size} or more"
             self._report(
                 damage.kind,

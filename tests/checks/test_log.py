@@ -5,6 +5,9 @@ import pytest
 from kdump.checks import whole_partition
 from kdump.checks.log_dir import LogDirs
 from kdump.log_dirs.finder import Finder, Wanted
+from kdump.primitives import compression
+from kdump.primitives.compression import COUNTED
+from kdump.records.magic_2 import Batch
 from testing import forge
 from testing.processes import dump
 
@@ -49,6 +52,27 @@ def test_a_transaction_without_an_end_is_remarked(tmp_path):
 
 def test_a_transaction_that_ends_in_a_later_segment_is_not(tmp_path):
     assert remarks(tmp_path, (0, [within(0, 5)]), (1, [data(1), marker(2, 5)])) == {}
+
+
+def test_the_sizes_of_refused_batches_are_counted_up_to_a_total(tmp_path, monkeypatch):
+    """Each costs a decompression of up to 2 GiB: a log of many bombs would take hours."""
+    counted = []
+    monkeypatch.setattr(Batch, "uncompressed_size", lambda batch: counted.append(batch.base_offset) or COUNTED // 2)
+    log = tmp_path / "t-0" / f"{0:020}.log"
+    log.parent.mkdir()
+    packed = compression.compress(compression.GZIP, forge.record(b"k", bytes(4096)))
+    batches = [
+        forge.batch([], base_offset=each, count=1, base_timestamp=NOW, attributes=compression.GZIP, payload=packed)
+        for each in range(5)
+    ]
+    log.write_bytes(b"".join(batches))
+    (part,) = Finder(Wanted(siblings=True, log_dirs=True, max_batch_bytes=1024)).find([str(log.parent)])
+    found = whole_partition.check(part, whole_partition.CheckOptions(at=NOW), LogDirs()).findings
+    advice = [finding.advice for finding in found if finding.kind == "limit"]
+    assert (counted, [f"give --max-batch-bytes {COUNTED // 2} or more." in each for each in advice]) == (
+        [0, 1],
+        [True, True, False, False, False],
+    )
 
 
 def test_damage_may_hold_the_end(tmp_path):
