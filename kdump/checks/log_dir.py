@@ -3,7 +3,7 @@
 import posixpath
 from collections.abc import Callable, Iterator
 from enum import Enum
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.checks.evidence import INCREDIBLE
 from kdump.checks.repair_commands import aside
@@ -18,6 +18,9 @@ from kdump.log_dirs.local import LOCAL, folder_identity
 from kdump.log_dirs.log_dir_state import LogDirState, LogDirStates
 from kdump.log_dirs.partition import Partition
 from kdump.primitives.wire import Bytes
+
+if TYPE_CHECKING:
+    from kdump.log_dirs.files import Files
 
 
 def _properties(data: Bytes) -> MetaProperties:
@@ -118,7 +121,7 @@ class LogDirs(LogDirStates):
         super().__init__(SILENT, READERS)
         self._dispensable = dispensable
         self._wrong_files: set[str] = set()
-        self._identities: dict[tuple[object, str], object] = {}
+        self._identities: dict[tuple[Files, str], object] = {}
         self._checked: set[object] = set()
         self._compared: set[str] = set()
         self._news: list[Finding] = []

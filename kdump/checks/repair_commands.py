@@ -13,10 +13,6 @@ from kdump.primitives.terminal import path_text, shell_path
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-ASIDE: Final = ".aside"
-"""The suffix of the folder that receives moved files. The folder is next to the log dir."""
-COPY: Final = ".copy"
-"""The suffix of the copy of a log dir, next to it."""
 SALVAGED: Final = "salvaged/logs"
 """The folder of the partitions in the output of the printed ``kdump salvage``."""
 _FOLDER: Final = r".+-[0-9]{1,10}(?:\.[0-9a-f]{32}-(?:delete|future|stray))?"
@@ -27,7 +23,7 @@ def aside(path: str) -> str:
     folder, name = posixpath.split(posixpath.normpath(path))
     is_inside = re.fullmatch(_FOLDER, posixpath.basename(folder)) is not None
     log_dir, inside = posixpath.split(folder) if is_inside and re.fullmatch(_FOLDER, name) is None else (folder, "")
-    target = posixpath.join(beside(log_dir, ASIDE), inside, "")
+    target = posixpath.join(beside(log_dir, file_names.ASIDE), inside, "")
     return f"mkdir -p {shell_path(target)} && mv {shell_path(path)} {shell_path(target)}"
 
 
@@ -43,19 +39,12 @@ def beside(log_dir: str, suffix: str) -> str:
     return f"{posixpath.normpath(log_dir) if is_named else posixpath.abspath(log_dir)}{suffix}"
 
 
-def without_copies(log_dirs: Iterable[str]) -> list[str]:
-    """Return log dirs without those that these commands have made next to them."""
-    given = list(log_dirs)
-    made = {beside(log_dir, suffix) for log_dir in given for suffix in (ASIDE, COPY, f"{COPY}.part")}
-    return [log_dir for log_dir in given if posixpath.normpath(log_dir) not in made]
-
-
 def copied(log_dir: str, size: int | None) -> str:
     """Return the shell command that copies a log dir to ``LOG_DIR.copy``, unless that exists.
 
     ``size``: the number of bytes of its logs; None if it is unknown.
     """
-    target, part = (shell_path(beside(log_dir, suffix)) for suffix in (COPY, f"{COPY}.part"))
+    target, part = (shell_path(beside(log_dir, suffix)) for suffix in (file_names.COPY, file_names.COPY_PART))
     of_size = "" if size is None else f" ({(size >> 20) + 1:,} MiB of log)"
     whole = in_turn([f"cp -a {shell_path(posixpath.join(log_dir, '.'))} {part}", f"mv {part} {target}"])
     return labelled(f"first copy {path_text(log_dir)}{of_size}", f"[ -e {target} ] || {{ {whole}; }}")

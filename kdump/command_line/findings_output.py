@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import posixpath
 import sys
 from contextlib import contextmanager
-from fnmatch import fnmatchcase
 from itertools import pairwise
 from typing import IO, TYPE_CHECKING, Any, Final, cast
 
@@ -14,7 +12,6 @@ import click
 from kdump.command_line.options import PARTITIONS
 from kdump.errors import ExitStatus
 from kdump.findings import status
-from kdump.findings.verdict import AGAIN
 from kdump.output.stdout import open_output
 from kdump.primitives.messages import printable
 from kdump.primitives.terminal import shell_word
@@ -54,16 +51,6 @@ def _without(options: set[str], words: list[str]) -> list[str]:
     return [word for word in kept if word.partition("=")[0] not in options]
 
 
-def _covers(path: str, log_dir: str) -> bool:
-    """Return whether a path is a folder above a log dir, or a glob that matches the log dir or a folder above it."""
-    above, below = posixpath.normpath(path), posixpath.normpath(log_dir)
-    if above == ".":
-        return not below.startswith(("/", ".."))
-    return above != below and (
-        below.startswith(f"{above}/") or any(fnmatchcase(below, each) for each in (above, f"{above}/*"))
-    )
-
-
 class FindingsOutput:
     """Prints findings at once, and counts them for the summary and the verdict at the end."""
 
@@ -72,9 +59,9 @@ class FindingsOutput:
         self._report = report
         self.summary = CheckSummary()
         words = _without({"--jobs"}, sys.argv[1:])  # it has no effect on the output
-        self._whole = _without({"--topic", "--partition"}, words)
-        self.summary.is_partial = self._whole != words
-        self.summary.again = self._again
+        whole = _without({"--topic", "--partition"}, words)
+        self.summary.is_partial = whole != words
+        self.summary.again = lambda: " ".join(("kdump", *(printable(shell_word(word)) for word in whole)))
         self._found: list[Finding] = []
         """The findings for the verdict, without remarks: the first KEPT, then only grave ones."""
         self._started: list[Started] = []
@@ -110,20 +97,6 @@ class FindingsOutput:
         self._started.append(started)
         self.add(new)
 
-    def _with_command(self, step: str) -> str:
-        return step.replace(AGAIN, f"run `{self._again()}` again") if AGAIN in step else step
-
-    def _again(self) -> str:
-        """Return the command that checks the same log dirs without the copies that printed commands make of them."""
-        from kdump.checks.repair_commands import without_copies
-
-        paths = click.get_current_context().params.get("paths", ())
-        log_dirs = without_copies(each for started in self._started for each in started.result.log_dirs)
-        words: list[str] = []
-        for word in self._whole:
-            words += (word in paths and [each for each in log_dirs if _covers(word, each)]) or [word]
-        return " ".join(("kdump", *(printable(shell_word(word)) for word in dict.fromkeys(words))))
-
     def end(self) -> None:
         """Print the totals, and the verdict on each broker."""
         self._run.progress.clear()
@@ -131,10 +104,7 @@ class FindingsOutput:
             from kdump.broker_start.started import verdicts
 
             unreadable = self._run.status == ExitStatus.UNREADABLE
-            self.summary.verdicts = [
-                one._replace(later=tuple(map(self._with_command, one.later)))
-                for one in verdicts(self._started, self._found, unreadable=unreadable)
-            ]
+            self.summary.verdicts = verdicts(self._started, self._found, unreadable=unreadable)
         self._report.end(self.summary, self._run.status)
 
 

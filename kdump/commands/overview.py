@@ -100,7 +100,7 @@ class _Verdict:
 def overview(paths: tuple[str, ...]) -> int:
     """Print a summary of ``paths``, or the first batches of a single segment; return the exit status."""
     run = Session()
-    finder = Finder(Wanted(siblings=True, leftovers=True, log_dirs=True), Reporter(fail=run.fail))
+    finder = Finder(Wanted(siblings=True, leftovers=True, log_dirs=True), Reporter(note=run.note, fail=run.fail))
     found = list(finder.find(paths))
     if len(found) == len(paths) == 1 and _is_its_segment(paths[0], found[0]):
         return _segment(paths[0], found[0], run)
@@ -114,13 +114,14 @@ def overview(paths: tuple[str, ...]) -> int:
     if not any(partition.segments for partition in found):
         return run.status
     _print("")
+    words = " ".join(map(shell_path, map(without_secret, paths)))
     if total <= CHECKED:
-        for line in _verdict(paths, found, run):
+        for line in _verdict(paths, words, found, run):
             _print(line)
     else:
         _print(f"Not checked: {size(total)} of log. kdump check reads all of it.")
     _print("")
-    _print_next(_next(" ".join(map(shell_path, map(without_secret, paths))), lines))
+    _print_next(_next(words, lines))
     return run.status
 
 
@@ -165,12 +166,13 @@ def _what(
         yield f"  largest topics: {', '.join(f'{name} {size(count)}' for name, count in sizes.most_common(LARGEST))}"
 
 
-def _verdict(paths: tuple[str, ...], partitions: list[Partition], run: Session) -> list[str]:
+def _verdict(paths: tuple[str, ...], words: str, partitions: list[Partition], run: Session) -> list[str]:
     how = whole_partition.CheckOptions(records=False, at=timestamps.now())
     wanted = Wanted(siblings=True, leftovers=True, log_dirs=True)
     of, how = checking.prepared(paths, partitions, wanted, how, run.fail)
     verdict, dirs = _Verdict(), LogDirs(how.dispensable)
     output = FindingsOutput(run, verdict)
+    output.summary.again = lambda: f"kdump check {words}"
     checked = (whole_partition.check(one, how, dirs, run.progress) for one in partitions)
     report(of.steps(checked, dirs, run.fail), run, output)
     output.end()

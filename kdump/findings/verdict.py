@@ -28,12 +28,10 @@ HELD: Final = Code.ONLY_COPY_IS_STRAY
 """The code for records that only a stray folder holds. The commands of the finding restore them."""
 FORGOTTEN: Final = Code.METADATA_LOG_MISSING
 """The code of a finding after which a start makes every partition stray."""
+RESTORE_FIRST: Final = "; restore the metadata log first, and run kdump check again"
 OF_SEVERAL: Final = Code.CLUSTER_ID
 """The code of the finding that log dirs belong to several brokers. It does not prevent the start of any of them."""
 
-AGAIN: Final = "run kdump check again"
-"""These words of later steps are replaced by the command line, which only the command knows."""
-RESTORE_FIRST: Final = f"; restore the metadata log first, and {AGAIN}"
 START: Final = "kafka-server-start.sh server.properties"
 ALL_DIRS: Final = (
     "Run kdump check again with all log dirs of {broker}: those of log.dirs and metadata.log.dir in its "
@@ -46,10 +44,12 @@ NOT_WHOLE: Final = (
 )
 RESTORE_METADATA: Final = (
     "Only if __cluster_metadata-0 is lost: keep the broker stopped, restore the folder from a backup or from another "
-    f"controller, and {AGAIN}."
+    "controller, and run kdump check again."
 )
 OR_START: Final = f"Or start the broker with the damaged log ({START}): the lines above say what it truncates."
-OF_DAMAGE: Final = f"Then put the folder from salvaged/logs in the place of the damaged one, and {AGAIN}. {OR_START}"
+OF_DAMAGE: Final = (
+    f"Then put the folder from salvaged/logs in the place of the damaged one, and run kdump check again. {OR_START}"
+)
 
 
 Outcome: TypeAlias = Literal[
@@ -198,7 +198,7 @@ def _after_salvage(folders: Sequence[str], of: VerdictFacts) -> Iterator[str]:
     yield "Then put what salvage wrote in the place of the damaged log:"
     for folder in folders:
         yield f"  {of.replaced(folder)}"
-    yield f"And {AGAIN}. {OR_START}"
+    yield f"And run kdump check again. {OR_START}"
 
 
 def _without_a_log_dir(all_dirs: str) -> tuple[str, ...]:
@@ -221,18 +221,18 @@ def _later(
         return
     yield f"For records that are missing{' after the commands' if has_commands else ''}:"
     if has_index:
-        yield f"- If the .log of a segment was moved or renamed: put it back, and {AGAIN}."
+        yield "- If the .log of a segment was moved or renamed: put it back, and run kdump check again."
     folders = list(dict.fromkeys(map(_folder, missing)))
     left = [_folder(finding) for finding in missing if finding.code != Code.PARTITION_MISSING]
     names = first_of([basename(folder) for folder in folders], SHOWN)
     copy = f"copy {names} from there into {first_of(list(dict.fromkeys(map(_log_dir, folders))), SHOWN)}"
     moves = [of.aside(folder) for folder in dict.fromkeys(left)] if of.aside is not None else []
     if moves and len(moves) <= SHOWN and not any(folder in salvaged for folder in left):
-        yield f"- If a backup or a lost disk has them: {copy}, and {AGAIN}. Before the copy, run:"
+        yield f"- If a backup or a lost disk has them: {copy}, and run kdump check again. Before the copy, run:"
         yield from (f"  {move}" for move in moves)
     else:
         move = "move away what is left of the folders, " if left else ""
-        yield f"- If a backup or a lost disk has them: {move}{copy}, and {AGAIN}."
+        yield f"- If a backup or a lost disk has them: {move}{copy}, and run kdump check again."
     if not all(ALONE in finding.advice for finding in missing):
         yield (
             f"- If another broker has them{_replicas(folders, of)}: start that broker first. When it is the leader of "

@@ -50,6 +50,10 @@ DELETE_FOLDER: Final = "delete"
 FUTURE_FOLDER: Final = "future"
 STRAY_FOLDER: Final = "stray"
 """DELETE_FOLDER (0.10.2), FUTURE_FOLDER (1.1) and STRAY_FOLDER (3.6.1) are suffixes of folders without live replica."""
+COPY: Final = ".copy"
+COPY_PART: Final = ".copy.part"
+ASIDE: Final = ".aside"
+"""COPY to ASIDE are suffixes of folders next to a log dir: the commands that kdump check prints make them."""
 _STATE_ENDS: Final = (f"-{DELETE_FOLDER}", f"-{FUTURE_FOLDER}", f"-{STRAY_FOLDER}")
 
 

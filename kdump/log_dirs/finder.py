@@ -16,7 +16,7 @@ import sys
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kdump.errors import RAISING, Reporter, StoreError, UnreadableError, first_of, many
+from kdump.errors import RAISING, DamageError, Reporter, StoreError, UnreadableError, first_of, many
 from kdump.formats import record_layout
 from kdump.log_dirs import archive_formats, file_names
 from kdump.log_dirs.file_names import (
@@ -30,6 +30,7 @@ from kdump.log_dirs.file_names import (
     is_sibling,
     leftover_state,
 )
+from kdump.log_dirs.files import read_file
 from kdump.log_dirs.local import LOCAL
 from kdump.log_dirs.partition import Partition, Segment, first_offset_of
 from kdump.primitives.compression import COPIES, DEFAULT_LIMIT
@@ -49,6 +50,12 @@ if TYPE_CHECKING:
 NO_SEGMENT: Final = "no segment is in this folder or below it"
 """The reason in the error about a folder without segments."""
 _MANY: Final = 3
+_MADE: Final = {
+    file_names.COPY: "a copy of",
+    file_names.COPY_PART: "an incomplete copy of",
+    file_names.ASIDE: "what was moved out of",
+}
+"""Suffix of a folder next to a log dir -> its content, for a note."""
 
 
 class Wanted(NamedTuple):
@@ -209,6 +216,9 @@ class Finder:
                     yield _root(archives.standard_input())
                     continue
                 found, place = self._at(path, files)
+                if len(found) > 1:
+                    made = self._made_by_kdump(found, place)
+                    found = [entry for entry in found if entry.path not in made]
             except UnreadableError as error:
                 self.fail(error)
                 continue
@@ -441,9 +451,38 @@ class Finder:
                     foreign = in_partition or (in_log_dir and is_foreign(folder.name))
                     yield found._replace(foreign=True) if foreign else found
             below = [(folder_name_in(folder.name, entry.name), entry) for entry in others if entry.is_folder]
+            if below and not is_log_dir:
+                made = self._made_by_kdump([entry for _, entry in below], files)
+                below = [(named, entry) for named, entry in below if entry.path not in made]
             below.sort(key=_folder_order, reverse=True)
             state = is_log_dir, not is_log_dir and (in_log_dir or in_partition)
             left += [(named, entry, *state) for named, entry in below if self._enters(named, entry, files, is_log_dir)]
+
+    def _made_by_kdump(self, folders: Sequence[Entry], files: Files) -> set[str]:
+        """Return the paths of copies and moved files next to a log dir, and report them as notes.
+
+        The commands that ``kdump check`` prints make them. A copy with another directory.id is a log dir of a broker.
+        """
+        made = set()
+        by_path = {entry.path: entry for entry in folders}
+        for path in by_path:
+            for suffix, what in _MADE.items():
+                log_dir = path.removesuffix(suffix)
+                if log_dir != path and log_dir in by_path and self._has_no_other_id(path, log_dir, files):
+                    made.add(path)
+                    shown = files.shown(log_dir)
+                    self.note(f"{files.shown(path)} is left out: it holds {what} {shown} (name the folder to read it)")
+        return made
+
+    def _has_no_other_id(self, path: str, log_dir: str, files: Files) -> bool:
+        """Return whether ``log_dir`` is a log dir, and ``path`` has no directory.id or the same."""
+        try:
+            if not any(LOG_DIR_FILE.fullmatch(entry.name) for entry in files.entries(log_dir)):
+                return False
+        except UnreadableError:  # it is reported when it is read
+            return False
+        found = {_directory_id(each, files) for each in (path, log_dir)} - {None}
+        return len(found) < 2
 
     def _is_packed(self, inside: Iterable[Entry], folder: str, files: Files) -> bool:
         """Return whether a plugin has compressed or encrypted the segments of a folder. If so, report the folder."""
@@ -599,6 +638,16 @@ def holds_a_log(inside: Collection[Entry], *, log_dirs: bool) -> bool:
     return any(_belongs(entry.name) for entry in inside) or (
         log_dirs and any(LOG_DIR_FILE.fullmatch(entry.name) for entry in inside)
     )
+
+
+def _directory_id(folder: str, files: Files) -> str | None:
+    """Return the directory.id of a log dir, or None if it has none or cannot be read."""
+    from kdump.formats import meta_properties
+
+    try:
+        return meta_properties.read(read_file(files, posixpath.join(folder, file_names.META_PROPERTIES))).directory_id
+    except (UnreadableError, DamageError):
+        return None
 
 
 def _belongs(name: str) -> bool:

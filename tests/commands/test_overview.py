@@ -59,6 +59,14 @@ def test_the_verdict_is_that_of_the_check(broker):
     assert f"\nDAMAGED: {log}: byte 0: " in shown
 
 
+def test_the_command_after_the_repairs_is_a_check(broker):
+    (broker / ".kafka_cleanshutdown").touch()
+    log = broker / "orders-0" / f"{2:020}.log"
+    log.write_bytes(log.read_bytes()[:-1])
+    shown = kdump(broker).stdout.decode()
+    assert f"\nAfter the commands, run `kdump check {broker}`." in shown
+
+
 def test_findings_that_a_verdict_has_are_not_repeated(broker):
     (broker / "lost+found").mkdir()
     shown = kdump(broker).stdout.decode()
