@@ -296,7 +296,7 @@ class _StartFindings:
         strays = [log for log in self.start.logs if log.outcome is StartOutcome.STRAY and not _named_stray(log)]
         records = sum(self._records(log) for log in strays)
         metadata = next(log for log in self.start.logs if log.topic == CLUSTER_METADATA)
-        dirs, out = self.start.log_dirs, beside(self.start.log_dirs[0], ".rebuilt")
+        dirs, out = self.start.log_dirs, beside(self.start.log_dirs[0], file_names.REBUILT)
         release = self.start.bootstrap_release or self.start.release
         rebuild = f"kdump rebuild-cluster {' '.join(map(shell_path, dirs))} --out {shell_path(out)} --release {release}"
         node = posixpath.join(out, "node-1")

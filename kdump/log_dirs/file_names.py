@@ -53,7 +53,8 @@ STRAY_FOLDER: Final = "stray"
 COPY: Final = ".copy"
 COPY_PART: Final = ".copy.part"
 ASIDE: Final = ".aside"
-"""COPY to ASIDE are suffixes of folders next to a log dir: the commands that kdump check prints make them."""
+REBUILT: Final = ".rebuilt"
+"""COPY to REBUILT are suffixes of folders next to a log dir: the commands that kdump check prints make them."""
 _STATE_ENDS: Final = (f"-{DELETE_FOLDER}", f"-{FUTURE_FOLDER}", f"-{STRAY_FOLDER}")
 
 

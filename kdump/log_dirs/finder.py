@@ -54,6 +54,7 @@ _MADE: Final = {
     file_names.COPY: "a copy of",
     file_names.COPY_PART: "an incomplete copy of",
     file_names.ASIDE: "what was moved out of",
+    file_names.REBUILT: "log dirs that kdump rebuild-cluster made from",
 }
 """Suffix of a folder next to a log dir -> its content, for a note."""
 

@@ -152,10 +152,16 @@ def test_what_commands_of_kdump_made_next_to_a_log_dir_is_left_out(tmp_path):
     """A copy of a broken log dir may have no ids. A folder with another directory.id is a log dir of a broker."""
     for name in ("d1", "d1.copy", "d1.copy.part", "d1.aside", "d2", "d2.copy", "x", "x.copy"):
         put(tmp_path / name / "t-0", f"{0:020}.log")
+    put(tmp_path / "d1.rebuilt" / "node-1" / "t-0", f"{0:020}.log")
     for name, text in (("d1", "directory.id=a\n"), ("d1.copy", "\0" * 20), ("d2", "directory.id=b\n")):
         (tmp_path / name / "meta.properties").write_text(text)
     (tmp_path / "d2.copy" / "meta.properties").write_text("directory.id=c\n")
-    made = {"d1.aside": "what was moved out of", "d1.copy": "a copy of", "d1.copy.part": "an incomplete copy of"}
+    made = {
+        "d1.aside": "what was moved out of",
+        "d1.copy": "a copy of",
+        "d1.copy.part": "an incomplete copy of",
+        "d1.rebuilt": "log dirs that kdump rebuild-cluster made from",
+    }
     for path in (tmp_path, tmp_path / "*"):
         partitions, notes, fails = found(path)
         left = {part.folder.split("/")[-2] for part in partitions}
@@ -165,7 +171,7 @@ def test_what_commands_of_kdump_made_next_to_a_log_dir_is_left_out(tmp_path):
             for name, what in made.items()
         ]
     named = [tmp_path / name for name in ("d1", *made)]
-    assert [len(found(*named)[0]), found(*named)[1:]] == [4, ([], [])]
+    assert [len(found(*named)[0]), found(*named)[1:]] == [5, ([], [])]
 
 
 def test_a_log_dir_in_order_of_topic_and_partition(tmp_path):
