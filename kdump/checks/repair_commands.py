@@ -13,7 +13,7 @@ from kdump.primitives.terminal import path_text, shell_path
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-SALVAGED: Final = "salvaged/logs"
+SALVAGED: Final = f"{file_names.SALVAGED}/logs"
 """The folder of the partitions in the output of the printed ``kdump salvage``."""
 _FOLDER: Final = r".+-[0-9]{1,10}(?:\.[0-9a-f]{32}-(?:delete|future|stray))?"
 

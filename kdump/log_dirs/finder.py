@@ -29,6 +29,7 @@ from kdump.log_dirs.file_names import (
     is_foreign,
     is_sibling,
     leftover_state,
+    parse_folder,
 )
 from kdump.log_dirs.files import read_file
 from kdump.log_dirs.local import LOCAL
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
     from typing import Self
 
+    from kdump.formats.meta_properties import MetaProperties
     from kdump.log_dirs import archives
     from kdump.log_dirs.files import Entry, Files
     from kdump.log_dirs.tiered_storage import RemoteStorage
@@ -460,30 +462,22 @@ class Finder:
             left += [(named, entry, *state) for named, entry in below if self._enters(named, entry, files, is_log_dir)]
 
     def _made_by_kdump(self, folders: Sequence[Entry], files: Files) -> set[str]:
-        """Return the paths of copies and moved files next to a log dir, and report them as notes.
+        """Return the paths of folders that the commands of ``kdump check`` made, and report them as notes.
 
-        The commands that ``kdump check`` prints make them. A copy with another directory.id is a log dir of a broker.
+        They are next to a log dir, or next to any folder for the output of ``kdump salvage``.
         """
-        made = set()
+        made = {}
         by_path = {entry.path: entry for entry in folders}
-        for path in by_path:
+        for path, entry in by_path.items():
             for suffix, what in _MADE.items():
                 log_dir = path.removesuffix(suffix)
-                if log_dir != path and log_dir in by_path and self._has_no_other_id(path, log_dir, files):
-                    made.add(path)
-                    shown = files.shown(log_dir)
-                    self.note(f"{files.shown(path)} is left out: it holds {what} {shown} (name the folder to read it)")
-        return made
-
-    def _has_no_other_id(self, path: str, log_dir: str, files: Files) -> bool:
-        """Return whether ``log_dir`` is a log dir, and ``path`` has no directory.id or the same."""
-        try:
-            if not any(LOG_DIR_FILE.fullmatch(entry.name) for entry in files.entries(log_dir)):
-                return False
-        except UnreadableError:  # it is reported when it is read
-            return False
-        found = {_directory_id(each, files) for each in (path, log_dir)} - {None}
-        return len(found) < 2
+                if log_dir != path and log_dir in by_path and _is_made_from(path, log_dir, files):
+                    made[path] = f"{what} {files.shown(log_dir)}"
+            if entry.name == file_names.SALVAGED and len(by_path) > 1 and _is_salvaged(path, files):
+                made[path] = "the output of kdump salvage"
+        for path, what in made.items():
+            self.note(f"{files.shown(path)} is left out: it holds {what} (name the folder to read it)")
+        return set(made)
 
     def _is_packed(self, inside: Iterable[Entry], folder: str, files: Files) -> bool:
         """Return whether a plugin has compressed or encrypted the segments of a folder. If so, report the folder."""
@@ -641,14 +635,43 @@ def holds_a_log(inside: Collection[Entry], *, log_dirs: bool) -> bool:
     )
 
 
-def _directory_id(folder: str, files: Files) -> str | None:
-    """Return the directory.id of a log dir, or None if it has none or cannot be read."""
+def _is_made_from(path: str, log_dir: str, files: Files) -> bool:
+    """Return whether a folder next to a log dir was made from it, and is not another log dir of a broker.
+
+    The commands of ``kdump check`` may change the ids of the log dir after the copy. But two log dirs of one broker
+    have no common partition.
+    """
+    try:
+        mine, others = ({entry.name for entry in files.entries(each)} for each in (path, log_dir))
+    except UnreadableError:  # it is reported when it is read
+        return False
+    if not any(map(LOG_DIR_FILE.fullmatch, mine | others)):
+        return False
+    ids, other = (_properties(each, files) for each in (path, log_dir))
+    if ids.node_id is None or (ids.directory_id is not None and ids.directory_id == other.directory_id):
+        return True
+    is_same = ids.node_id == other.node_id and ids.cluster_id == other.cluster_id
+    return (is_same or other.node_id is None) and any(map(parse_folder, mine & others))
+
+
+def _properties(log_dir: str, files: Files) -> MetaProperties:
+    """Return the ids of a log dir. They are empty if it has none, or if they cannot be read."""
     from kdump.formats import meta_properties
 
     try:
-        return meta_properties.read(read_file(files, posixpath.join(folder, file_names.META_PROPERTIES))).directory_id
+        return meta_properties.read(read_file(files, posixpath.join(log_dir, file_names.META_PROPERTIES)))
     except (UnreadableError, DamageError):
-        return None
+        return meta_properties.MetaProperties({})
+
+
+def _is_salvaged(folder: str, files: Files) -> bool:
+    """Return whether a folder has the output of ``kdump salvage``, without a log dir that a broker can use."""
+    try:
+        names = {entry.name for entry in files.entries(folder)}
+        logs = files.entries(posixpath.join(folder, "logs")) if {"logs", "lost+found"} <= names else []
+    except UnreadableError:  # it is reported when it is read
+        return False
+    return bool(logs) and file_names.META_PROPERTIES not in {entry.name for entry in logs}
 
 
 def _belongs(name: str) -> bool:

@@ -148,30 +148,73 @@ def test_leftovers_are_said_and_read_when_asked_for(tmp_path):
     assert notes == []
 
 
+IDS = "version=1\nnode.id={}\ncluster.id=a\ndirectory.id={}\n"
+
+
 def test_what_commands_of_kdump_made_next_to_a_log_dir_is_left_out(tmp_path):
-    """A copy of a broken log dir may have no ids. A folder with another directory.id is a log dir of a broker."""
-    for name in ("d1", "d1.copy", "d1.copy.part", "d1.aside", "d2", "d2.copy", "x", "x.copy"):
+    """A copy of a broken log dir may have no ids."""
+    for name in ("d1", "d1.copy", "d1.copy.part", "d1.aside", "x", "x.copy"):
         put(tmp_path / name / "t-0", f"{0:020}.log")
     put(tmp_path / "d1.rebuilt" / "node-1" / "t-0", f"{0:020}.log")
-    for name, text in (("d1", "directory.id=a\n"), ("d1.copy", "\0" * 20), ("d2", "directory.id=b\n")):
-        (tmp_path / name / "meta.properties").write_text(text)
-    (tmp_path / "d2.copy" / "meta.properties").write_text("directory.id=c\n")
+    put(tmp_path / "salvaged" / "logs" / "t-0", f"{0:020}.log")
+    (tmp_path / "salvaged" / "lost+found").mkdir()
+    (tmp_path / "d1" / "meta.properties").write_text(IDS.format(1, UUID))
+    (tmp_path / "d1.copy" / "meta.properties").write_bytes(bytes(20))
     made = {
-        "d1.aside": "what was moved out of",
-        "d1.copy": "a copy of",
-        "d1.copy.part": "an incomplete copy of",
-        "d1.rebuilt": "log dirs that kdump rebuild-cluster made from",
+        "d1.aside": f"what was moved out of {tmp_path}/d1",
+        "d1.copy": f"a copy of {tmp_path}/d1",
+        "d1.copy.part": f"an incomplete copy of {tmp_path}/d1",
+        "d1.rebuilt": f"log dirs that kdump rebuild-cluster made from {tmp_path}/d1",
+        "salvaged": "the output of kdump salvage",
     }
     for path in (tmp_path, tmp_path / "*"):
         partitions, notes, fails = found(path)
         left = {part.folder.split("/")[-2] for part in partitions}
-        assert (left, fails) == ({"d1", "d2", "d2.copy", "x", "x.copy"}, [])
+        assert (left, fails) == ({"d1", "x", "x.copy"}, [])
         assert sorted(notes) == [
-            f"{tmp_path}/{name} is left out: it holds {what} {tmp_path}/d1 (name the folder to read it)"
+            f"{tmp_path}/{name} is left out: it holds {what} (name the folder to read it)"
             for name, what in made.items()
         ]
     named = [tmp_path / name for name in ("d1", *made)]
-    assert [len(found(*named)[0]), found(*named)[1:]] == [5, ([], [])]
+    assert [len(found(*named)[0]), found(*named)[1:]] == [6, ([], [])]
+
+
+@pytest.mark.parametrize(
+    ("d1", "copy", "folders", "is_copy"),
+    [
+        (IDS.format(1, "a"), IDS.format(1, "a"), ("t-0", "u-0"), True),
+        (IDS.format(1, "b"), IDS.format(1, "not-an-id"), ("t-0", "t-0"), True),  # a command has changed the id of d1
+        ("version=1\n", IDS.format(1, "a"), ("t-0", "t-0"), True),
+        (IDS.format(1, "a"), IDS.format(1, "b"), ("t-0", "u-0"), False),
+        (IDS.format(1, "a"), IDS.format(2, "b"), ("t-0", "t-0"), False),
+        (None, None, ("t-0", "t-0"), False),
+    ],
+)
+def test_a_log_dir_that_is_named_like_a_copy_is_read(tmp_path, d1, copy, folders, is_copy):
+    """Two log dirs of one broker have no common partition, and log dirs of two brokers have other ids."""
+    for name, text, folder in zip(("d1", "d1.copy"), (d1, copy), folders, strict=True):
+        put(tmp_path / name / folder, f"{0:020}.log")
+        if text is not None:
+            (tmp_path / name / "meta.properties").write_text(text)
+    assert len(found(tmp_path)[0]) == (1 if is_copy else 2)
+
+
+def test_a_copy_is_left_out_if_every_file_of_its_log_dir_was_moved_away(tmp_path):
+    for name in ("d1", "d1.copy"):
+        put(tmp_path / name / "t-0", f"{0:020}.log")
+    for name in ("d1.copy", "d1.aside"):
+        put(tmp_path / name, ".kafka_cleanshutdown")
+    assert [part.folder for part in found(tmp_path, log_dirs=True)[0]] == [f"{tmp_path}/d1/t-0"]
+
+
+def test_salvaged_logs_are_read_if_they_are_a_log_dir_or_the_only_folder(tmp_path):
+    put(tmp_path / "salvaged" / "logs" / "t-0", f"{0:020}.log")
+    (tmp_path / "salvaged" / "lost+found").mkdir()
+    assert len(found(tmp_path)[0]) == 1
+    put(tmp_path / "d1" / "t-0", f"{0:020}.log")
+    assert len(found(tmp_path)[0]) == 1
+    (tmp_path / "salvaged" / "logs" / "meta.properties").write_text(IDS.format(1, "a"))
+    assert len(found(tmp_path)[0]) == 2
 
 
 def test_a_log_dir_in_order_of_topic_and_partition(tmp_path):
