@@ -15,6 +15,8 @@ CONTROLLERS_HAVE_IT: Final = (
     "the node fetches the metadata from the controllers: its own copy may lack the newest records"
 )
 """The reason why the start of a node does not depend on its own metadata log, if there are other controllers."""
+NO_METADATA_LOG: Final = "no metadata log is in these log dirs, so the partitions of the broker are unknown"
+"""The reason why the start of a node is unknown, if the paths may lack a log dir. Its file is None without KRaft."""
 
 
 class StartOutcome(StrEnum):

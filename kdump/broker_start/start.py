@@ -16,6 +16,7 @@ from kdump.broker_start.broker_dirs import names
 from kdump.broker_start.log_folder import METADATA_FOLDER, NOTHING, KnownLog
 from kdump.broker_start.outcome import (
     CONTROLLERS_HAVE_IT,
+    NO_METADATA_LOG,
     BrokerStart,
     LogStart,
     OfflineDir,
@@ -122,10 +123,10 @@ class _BrokerRun:
         self.decides = not closed
         metadata: MetadataStart | None = None
         if not self.is_complete and METADATA_FOLDER not in names(self.metadata_dir):
-            text = "no metadata log is in these log dirs, so the partitions of the broker are unknown"
             bootstraps = (each for each in self.dirs if file_names.BOOTSTRAP_SNAPSHOT in names(each))
-            beside = next((each.shown(file_names.BOOTSTRAP_SNAPSHOT) for each in bootstraps), None)
-            self.unknown.append(StartCause(code=Code.METADATA_ELSEWHERE, file=beside, text=text))
+            place = self.metadata_dir.shown(METADATA_FOLDER) if self.is_kraft else None
+            file = next((each.shown(file_names.BOOTSTRAP_SNAPSHOT) for each in bootstraps), place)
+            self.unknown.append(StartCause(code=Code.METADATA_ELSEWHERE, file=file, text=NO_METADATA_LOG))
             self.decides, starts = False, None
         elif self.metadata_dir.is_folder and self.is_kraft:
             self._try(self._bootstrap)

@@ -10,7 +10,7 @@ import posixpath
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kdump.broker_start.outcome import CONTROLLERS_HAVE_IT, StartOutcome
+from kdump.broker_start.outcome import CONTROLLERS_HAVE_IT, NO_METADATA_LOG, StartOutcome
 from kdump.broker_start.repairs import ADVICE, Repairs
 from kdump.broker_start.shortfall import absent_text, evidence_text, missing_text, named_in
 from kdump.checks.evidence import is_credible, proves_end
@@ -140,7 +140,7 @@ class _StartFindings:
         forgotten = self._metadata_is_empty() and not self._controllers_have_it()
         if forgotten and self._metadata_is_here():
             yield self._forgotten()
-        elif forgotten or self._bootstrap():
+        elif forgotten or self._metadata_place():
             yield self._elsewhere_metadata()
         absent: list[LogStart] = []
         for log in self.start.logs:
@@ -265,24 +265,25 @@ class _StartFindings:
         folders = (log for log in self.start.logs if log.topic == CLUSTER_METADATA and log.folder is not None)
         return self.context.is_complete or any(folders)
 
-    def _bootstrap(self) -> str | None:
-        """Return the path of a bootstrap.checkpoint, if a log dir without the metadata log has one."""
-        causes = (cause for cause in self.start.unknown if cause.code is Code.METADATA_ELSEWHERE)
-        found = next((cause.file for cause in causes if cause.file is not None), None)
-        is_one = found is not None and posixpath.basename(found) == file_names.BOOTSTRAP_SNAPSHOT
-        return found if is_one and any(log.topic_id is not None for log in self.start.logs) else None
+    def _metadata_place(self) -> str | None:
+        """Return the path of a bootstrap.checkpoint or missing metadata log, if logs become stray without that log.
+
+        A node that can fetch the metadata from controllers does not need its own log.
+        """
+        file = next((cause.file for cause in self.start.unknown if cause.text == NO_METADATA_LOG), None)
+        is_needed = self.start.is_sole_controller and any(log.topic_id is not None for log in self.start.logs)
+        return file if is_needed else None
 
     def _elsewhere_metadata(self) -> Finding:
         """Return the finding that the given paths have no metadata log.
 
-        Its level is LOG if a log dir has a bootstrap.checkpoint, because the metadata log belongs there:
-        ``kafka-storage.sh format`` writes the file into the metadata log dir (before 3.9 into each log dir).
+        Its file is the log dir with bootstrap.checkpoint, if there is one: ``kafka-storage.sh format`` writes this file
+        into the metadata log dir (before 3.9 into each log dir).
         """
-        bootstrap = self._bootstrap()
-        log_dir = self.start.log_dirs[0] if bootstrap is None else posixpath.dirname(bootstrap) or "."
+        log_dir = posixpath.dirname(self._metadata_place() or "") or self.start.log_dirs[0]
         count = sum(log.topic_id is not None for log in self.start.logs)
         return Finding(
-            level=Level.REMARK if bootstrap is None else Level.LOG,
+            level=Level.LOG,
             file=log_dir,
             kind=Code.METADATA_ELSEWHERE,
             text="these log dirs have no __cluster_metadata-0: if no other log dir of the broker has this "

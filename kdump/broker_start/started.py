@@ -23,7 +23,7 @@ from kdump.checks.repair_commands import aside, copied, replaced
 from kdump.errors import DamageError, Reporter, UnreadableError, first_of
 from kdump.findings import Level, of_a_copy
 from kdump.findings.codes import Code
-from kdump.findings.verdict import OPEN, SHOWN, StartVerdict, VerdictFacts, verdict
+from kdump.findings.verdict import SHOWN, StartVerdict, VerdictFacts, verdict
 from kdump.formats import meta_properties
 from kdump.formats.offset_index import OffsetIndex
 from kdump.formats.partition_metadata import id_text
@@ -102,13 +102,11 @@ class Started:
 
     def verdict(self, others: Sequence[Finding]) -> StartVerdict:
         """Return the verdict. ``others`` are the findings of the checks on all log dirs."""
-        own, label = set(self.findings), self.label
-        if any(one.code == OPEN and one.is_remark for one in self.findings):
-            label = f"{label} (the paths hold no metadata log)"
+        own = set(self.findings)
         mine = [*self.findings, *(one for one in others if one not in own and self._is_here(one.file))]
         return verdict(
             mine,
-            label,
+            self.label,
             starts=self.starts,
             why=next((f": {_why(cause)}" for cause in self.result.unknown), ""),
             log_dirs=self.log_dirs,

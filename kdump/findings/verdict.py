@@ -124,7 +124,7 @@ def _verdict(
     commands = joined([command for finding in grave for command in finding.commands])
     commands = tuple(_with_copies(commands, grave, log_dirs))
     salvaged = list(dict.fromkeys(_folder(finding) for finding in grave if any(map(is_salvage, finding.commands))))
-    all_dirs = ALL_DIRS.format(broker=broker.partition(" (")[0])
+    all_dirs = ALL_DIRS.format(broker=broker)
     findings = [finding for finding in findings if finding.code != OF_SEVERAL]
     fatal = [finding for finding in findings if finding.fatal]
     if fatal:
@@ -145,7 +145,7 @@ def _verdict(
             later = tuple(_later(missing, log_dirs, salvaged, has_commands=bool(commands), has_index=has_index))
         later = (*_after_salvage(salvaged, log_dirs), *later)
         return StartVerdict(f"{wait}{_lost(loses, missing, held)}{first}", "lost", commands, later)
-    unsure = next((finding for finding in findings if finding.code == OPEN and finding.level is Level.LOG), None)
+    unsure = next((finding for finding in findings if finding.code == OPEN), None)
     if unsure is not None:
         return StartVerdict(f"{wait}{unsure.file}: {unsure.text}", "open", commands, (all_dirs, RESTORE_METADATA))
     unknown = f"the files do not show whether {broker} starts"

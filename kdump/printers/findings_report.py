@@ -41,7 +41,6 @@ LOUD: Final = frozenset(
         Code.CLEANED_DISCARDS_SWAP,
         Code.PARTITION_MISSING,
         Code.STRAY_FOLDER,
-        Code.METADATA_ELSEWHERE,
         Code.FILE_OWNER,
         Code.FILE_SYSTEM,
         Code.FOREIGN_FOLDER,
@@ -65,7 +64,7 @@ WORDS: Final = {Level.REMARK: "note", Level.DERIVED: "WRONG", Level.LOG: "DAMAGE
 def word(finding: Finding) -> str:
     if finding.fatal:
         return "FATAL"
-    if finding.code == Code.CLUSTER_ID:
+    if finding.code in {Code.CLUSTER_ID, Code.METADATA_ELSEWHERE}:
         return "WRONG"  # no log is damaged, although the exit status is 3
     return "LOST" if finding.is_grave else WORDS[finding.level]
 

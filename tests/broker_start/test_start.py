@@ -619,7 +619,7 @@ def test_a_lost_first_segment_is_reported_by_the_leader_epochs(broker):
 def test_without_a_metadata_log_the_topic_may_be_in_remote_storage(broker):
     begin_at(broker / "d2" / "idem-0", 24)
     epochs(broker / "d2" / "idem-0", (0, 0))
-    assert findings(broker, "d2", configs=())[0] == 0
+    assert findings(broker, "d2", configs=("process.roles=broker",))[0] == 0
 
 
 def test_an_index_without_its_log_reports_a_lost_first_segment(broker):

@@ -8,6 +8,7 @@ from testing import forge
 from testing.processes import kdump
 
 IDS = "version=1\nnode.id=1\ncluster.id=c\n"
+NEEDS_NO_METADATA_LOG = ("--config", "process.roles=broker")
 
 
 def log_dir(folder, properties, *partitions):
@@ -22,7 +23,7 @@ def log_dir(folder, properties, *partitions):
 
 
 def findings(*paths):
-    done = kdump("check", "--json", *paths)
+    done = kdump("check", "--json", *NEEDS_NO_METADATA_LOG, *paths)
     rows = [json.loads(line) for line in done.stdout.splitlines()]
     found = [row for row in rows if row["kind"] == "finding" and row["file"].endswith("meta.properties")]
     return done.returncode, [(row["check"], row["text"]) for row in found]
@@ -85,20 +86,28 @@ def test_a_doubled_directory_id(tmp_path):
 @pytest.mark.parametrize("command", ["check", "verify-index"])
 def test_quiet_json_prints_nothing_where_all_is_well(tmp_path, command):
     place = log_dir(tmp_path / "1", IDS, "a-0")
-    done = kdump(command, "-q", "--json", place)
+    options = NEEDS_NO_METADATA_LOG if command == "check" else ()
+    done = kdump(command, "-q", "--json", *options, place)
     assert (done.returncode, done.stdout) == (0, b"")
-    assert kdump(command, "--json", place).stdout != b""
+    assert kdump(command, "--json", *options, place).stdout != b""
 
 
-def test_a_log_dir_that_was_formatted_for_the_metadata_log_and_has_none(tmp_path):
-    """The broker's assignments are unknown: no all-clear, until the log dir with the metadata log is named."""
-    place = log_dir(tmp_path / "1", f"{IDS}directory.id=AAAAAAAAAAAAAAAAAAAAzg\n", "a-0")
-    assert kdump("check", place).returncode == 0
-    (place / "bootstrap.checkpoint").write_bytes(forge.batch([forge.record(None, b"\x01\x0c\x00\x01\x15\x00")]))
-    done = kdump("check", place)
-    assert done.returncode == 3
-    assert b"DO NOT START broker 1 yet: " in done.stdout
-    assert b"these log dirs have no __cluster_metadata-0" in done.stdout
+def test_log_dirs_without_the_metadata_log_are_not_safe(tmp_path):
+    """A start makes all logs stray, unless another log dir or a controller has the metadata log."""
+    one = log_dir(tmp_path / "1", f"{IDS}directory.id=AAAAAAAAAAAAAAAAAAAAzg\n", "a-0")
+    two = log_dir(tmp_path / "2", f"{IDS}directory.id=AAAAAAAAAAAAAAAAAAAAzw\n", "b-0")
+    bootstrap = forge.batch([forge.record(None, b"\x01\x0c\x00\x01\x15\x00")])
+    for named in (one, two):
+        done = kdump("check", one, two)
+        text = f"DO NOT START broker 1 yet: {named}: these log dirs have no __cluster_metadata-0: "
+        assert (done.returncode, text in done.stdout.decode()) == (3, True)
+        (two / "bootstrap.checkpoint").write_bytes(bootstrap)  # only the metadata log dir has it
+    (two / "bootstrap.checkpoint").unlink()
+    done = kdump("check", one, two, *NEEDS_NO_METADATA_LOG)
+    assert (done.returncode, b"no __cluster_metadata-0" in done.stdout) == (0, False)
+    for each in (one, two):
+        (each / "meta.properties").write_text("version=0\nbroker.id=1\ncluster.id=c\n")  # with ZooKeeper
+    assert kdump("check", one, two).returncode == 0
 
 
 def test_a_folder_in_a_partition_is_no_replica(tmp_path):
@@ -107,6 +116,6 @@ def test_a_folder_in_a_partition_is_no_replica(tmp_path):
     for inside in ("old", "old/b-1"):
         (place / "a-0" / inside).mkdir()
         (place / "a-0" / inside / "00000000000000000000.log").write_bytes(b"torn")
-    done = kdump("check", place, "--notes")
+    done = kdump("check", place, "--notes", *NEEDS_NO_METADATA_LOG)
     assert done.returncode == 0
     assert done.stdout.count(b"a folder that does not belong to a broker") == 2

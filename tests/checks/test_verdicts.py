@@ -485,7 +485,7 @@ def test_what_the_verdict_leaves_open_is_said(cases):
     text = check(verdict / "other-node", "d1", "d2")[1]
     assert "metrics-0, orders-1, sales-1. No other broker has a replica of them\n" in text
     assert "\nOnly if __cluster_metadata-0 is lost: keep the broker stopped, restore the folder from a backup" in text
-    assert "\nd2\n  DAMAGED these log dirs have no __cluster_metadata-0: " in text
+    assert "\nd2\n  WRONG   these log dirs have no __cluster_metadata-0: " in text
     text = check(verdict / "dangling", "d1")[1]
     assert "In that case 10,000 records are missing (high watermark: 10000, recovery point: 10000). The " in text
     assert f"\nOnly if the disk is lost:\n  {COPY}\n  mkdir -p d1.aside/ && mv d1/orders-0 d1.aside/\nAfter" in text
