@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final
 
 from kdump.broker_start.outcome import StartOutcome
 from kdump.checks.log_dir import STARTS_WITHOUT_BOOTSTRAP
-from kdump.checks.repair_commands import aside, in_turn, metadata_command
+from kdump.checks.repair_commands import aside, in_turn, metadata_command, replaced, swaps_aside
 from kdump.errors import many
-from kdump.findings import labelled
+from kdump.findings import labelled, salvage
 from kdump.findings.codes import Code
 from kdump.formats.partition_metadata import id_text
 from kdump.internal_topics import CLUSTER_METADATA
@@ -20,7 +20,7 @@ from kdump.primitives.terminal import path_text, shell_path, shell_word
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from kdump.broker_start.outcome import BrokerStart, StartCause
+    from kdump.broker_start.outcome import BrokerStart, LogStart, StartCause
 
 MOVED: Final = frozenset(
     {
@@ -63,10 +63,16 @@ ADVICE: Final = {
     Code.QUORUM_STATE_BROKEN: "Move the file away: the node then starts, but has forgotten its vote.",
     Code.PARTITION_METADATA_BROKEN: "Write the file with the topic id from the metadata log.",
     Code.SWAPPED: "Move the .swap files of this base offset away before a broker starts.",
+    Code.SPLIT_REFUSED: "The offsets of the batches are not those of the file name. kdump salvage writes the batches "
+    "into segments with correct names.",
+    Code.FUTURE_BESIDE_CURRENT: "Move the -future folder away: the current log has all records up to its end.",
     Code.META_PROPERTIES_MISSING: "Write the file with the ids of this broker and cluster.",
     Code.META_PROPERTIES_UNREADABLE: "Write the file with the ids of this broker and cluster.",
     Code.NODE_ID_MISSING: "Write the file with the ids of this broker and cluster.",
 }
+FUTURE_IS_AHEAD: Final = (
+    "The -future folder has records after the end of the current log. Keep a copy of both folders, and move one away."
+)
 SPARE: Final = {
     Code.METADATA_SNAPSHOT_BROKEN: (
         "Move the snapshot away: the metadata log has all records, and the node reads them instead.",
@@ -123,6 +129,10 @@ class Repairs:
         if cause.code in SPARE:
             unneeded, needed = SPARE[cause.code]
             text = unneeded if self._is_unneeded(cause) else needed
+        if _swap(cause):
+            text = f"{ADVICE[Code.SWAPPED]} If records are then missing, only these files have them."
+        if self._is_future_ahead(cause):
+            text = FUTURE_IS_AHEAD
         if cause.code in NO_IDS:
             text += f" It needs the lines {', '.join(self._lines(cause))}."
             if self._start.cluster_id is None:
@@ -167,6 +177,32 @@ class Repairs:
             yield from self._check_without_foreign(cause)
         elif cause.code is Code.METADATA_REPLAY_BROKEN and self._start.fatal[0] is cause:
             yield from self._begin_with_a_snapshot(cause)
+        else:
+            yield from self._mend_log(cause)
+
+    def _mend_log(self, cause: StartCause) -> Iterator[str]:
+        """Yield the commands for a segment or a -future folder that prevents the start."""
+        if swap := _swap(cause):
+            yield swaps_aside(swap)
+        elif cause.code is Code.SPLIT_REFUSED and CLUSTER_METADATA not in (cause.file or ""):
+            folder = posixpath.dirname(cause.file or "")
+            yield from (salvage([shell_path(folder)]), replaced(folder))
+        elif not self._is_future_ahead(cause):
+            yield from (aside(log.path or "") for log in self._futures(cause))
+
+    def _futures(self, cause: StartCause) -> list[LogStart]:
+        """Return the -future folders beside the current folder of a cause."""
+        if cause.code is not Code.FUTURE_BESIDE_CURRENT:
+            return []
+        logs = self._start.logs
+        return [
+            log for log in logs if log.outcome is StartOutcome.FUTURE and (log.path or "").startswith(f"{cause.file}.")
+        ]
+
+    def _is_future_ahead(self, cause: StartCause) -> bool:
+        """Return whether a -future folder has records after the end of the current folder."""
+        current = next((log.log_end_offset or 0 for log in self._start.logs if log.path == cause.file), 0)
+        return any((log.log_end_offset or 0) > current for log in self._futures(cause))
 
     def _check_without_foreign(self, cause: StartCause) -> Iterator[str]:
         """Yield, for the first such cause only, the command that checks the log dirs without those of other brokers."""
@@ -261,6 +297,16 @@ class Repairs:
         begin = f"mkdir {shell_path(folder)}", f"mv {new} {shell_path(folder)}"
         for command in (snapshot, in_turn([f"ls {new}", aside(folder), *begin])):
             yield labelled(BY_SNAPSHOT.format(offset=cause.offset), command)
+
+
+def _swap(cause: StartCause) -> str | None:
+    """Return the path of the ``.log.swap`` file that prevents the start; None for another file.
+
+    The broker has renamed the file before it fails to split the segment.
+    """
+    file, suffix = cause.file or "", f".{file_names.LOG}.{file_names.SWAP}"
+    renamed = f"{file}.{file_names.SWAP}"
+    return next((each for each in (file, renamed) if each.endswith(suffix) and cause.text.startswith(f"{each},")), None)
 
 
 def _properties(file: str) -> str:

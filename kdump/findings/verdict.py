@@ -32,6 +32,7 @@ RESTORE_FIRST: Final = "; restore the metadata log first, and run kdump check ag
 OF_SEVERAL: Final = Code.CLUSTER_ID
 """The code of the finding that log dirs belong to several brokers. It does not prevent the start of any of them."""
 
+CHECK: Final = "kdump check "
 START: Final = "kafka-server-start.sh server.properties"
 ALL_DIRS: Final = (
     "Run kdump check again with all log dirs of {broker}: those of log.dirs and metadata.log.dir in its "
@@ -50,7 +51,8 @@ OR_START: Final = f"Or start the broker with the damaged log ({START}): the line
 OF_DAMAGE: Final = (
     f"Then put the folder from salvaged/logs in the place of the damaged one, and run kdump check again. {OR_START}"
 )
-
+FOLLOW: Final = "Follow the advice of the findings (what to do), and run kdump check again."
+OR_ACCEPT: Final = f"Or start the broker ({START}), if these effects of a start are intended."
 
 Outcome: TypeAlias = Literal[
     "no-start", "lost", "open", "damaged", "missing", "unread", "unknown", "rebuilt", "safe", "several"
@@ -131,7 +133,12 @@ def _verdict(
         others = len({finding.file for finding in fatal}) - 1
         more = f" (and {many(others, 'other reason')})" if others else ""
         text = fatal[0].text.removeprefix(NO_START_TEXT)
-        return StartVerdict(f"DO NOT START {broker}: {fatal[0].file}: {text}{more}", "no-start", commands)
+        return StartVerdict(
+            f"DO NOT START {broker}: {fatal[0].file}: {text}{more}",
+            "no-start",
+            commands,
+            () if _lead_on(commands) else (FOLLOW,),
+        )
     loses = [finding for finding in findings if finding.loses is not None]
     missing = [finding for finding in findings if finding.missing is not None and finding.code != HELD]
     held = [finding for finding in findings if finding.missing is not None and finding.code == HELD]
@@ -144,6 +151,8 @@ def _verdict(
             has_index = any(finding.code == Code.NO_LOG for finding in findings)
             later = tuple(_later(missing, log_dirs, salvaged, has_commands=bool(commands), has_index=has_index))
         later = (*_after_salvage(salvaged, log_dirs), *later)
+        if not later and not _lead_on(commands):
+            later = (f"{FOLLOW} {OR_ACCEPT}",)
         return StartVerdict(f"{wait}{_lost(loses, missing, held)}{first}", "lost", commands, later)
     unsure = next((finding for finding in findings if finding.code == OPEN), None)
     if unsure is not None:
@@ -165,6 +174,11 @@ def _verdict(
         text = f"safe to start {broker}{log_dirs.alone}: no record is lost; {wrong} can be rebuilt"
         return StartVerdict(text, "rebuilt", commands)
     return StartVerdict(f"safe to start {broker}{log_dirs.alone}: nothing is lost", "safe", commands)
+
+
+def _lead_on(commands: Sequence[str]) -> bool:
+    """Return whether commands end with a check, or change files: a check is then printed after them."""
+    return any(changes_files(each) or label_of(each)[1].startswith(CHECK) for each in commands)
 
 
 def _with_copies(commands: Sequence[str], grave: Sequence[Finding], of: VerdictFacts) -> list[str]:

@@ -17,7 +17,7 @@ from kdump.formats import offset_index, time_index
 from testing import forge
 from testing.processes import kdump
 from tests.helpers.metadata_records import metadata_value
-from tools.prove.printed_commands import printed
+from tools.prove.printed_commands import environment, printed
 
 CLUSTER = "Jcp9qHk6RnaNkgBVOvaAyg"
 META = f"version=1\nnode.id=1\ncluster.id={CLUSTER}\ndirectory.id="
@@ -597,6 +597,75 @@ def test_a_future_folder_without_a_topic_id_is_stray_but_only_a_copy(broker):
     assert started(broker)[1]["plain", 0, future.name] == ("stray", 0, 2)
     (current / f"{0:020}.log").write_bytes(records(b"a"))
     assert findings(broker) == (3, {("becomes-stray", None)})
+
+
+FOLLOW = "\nFollow the advice of the findings (what to do), and run kdump check again."
+
+
+def kill(broker):
+    for each in DIRS:
+        (broker / each / ".kafka_cleanshutdown").unlink()
+
+
+def with_future(broker):
+    shutil.copytree(broker / "d1" / "plain-0", broker / "d1" / f"plain-0.{'0' * 32}-future")
+
+
+def with_broken_swap(broker):
+    (broker / "d1" / "plain-0" / f"{0:020}.log.swap").write_bytes(records(b"a") + bytes(64))
+
+
+def with_swap_of_other_offsets(broker):
+    kill(broker)
+    (broker / "d1" / "plain-0" / f"{5:020}.log.swap").write_bytes(records(b"a") + records(b"b", base=1))
+
+
+def with_segment_of_other_offsets(broker):
+    kill(broker)
+    folder = broker / "d1" / "plain-0"
+    (folder / f"{0:020}.log").rename(folder / f"{1:020}.log")
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        (with_future, "future-beside-current"),
+        (with_broken_swap, "record-size"),
+        (with_swap_of_other_offsets, "split-refused"),
+        (with_segment_of_other_offsets, "split-refused"),
+    ],
+)
+def test_commands_make_a_broker_start_that_fails_at_a_log(broker, change, code):
+    change(broker)
+    assert codes(started(broker)[0]["fatal"]) == [code]
+    for command in printed(broker, ["d1", "d2"]):
+        subprocess.run(["bash", "-c", command], cwd=broker, env=environment(), check=True)
+    start, logs = started(broker)
+    assert (start["starts"], logs["plain", 0, "plain-0"][1:]) == (True, (0, 2))
+
+
+def test_a_verdict_without_commands_has_a_next_step(broker):
+    shutil.copytree(broker / "d1" / "plain-0", broker / "d2" / "plain-0")
+    shown = kdump("check", "d1", "d2", cwd=broker).stdout.decode()
+    assert "DO NOT START broker 1: d2/plain-0: another log dir of the same broker, d1, has plain-0 too" in shown
+    assert shown.endswith(f"{FOLLOW}\n")
+
+
+def test_a_future_folder_with_more_records_takes_the_place_of_the_current_one(broker):
+    with_future(broker)
+    longer = records(b"a") + records(b"b", base=1) + records(b"c", base=2)
+    (broker / "d1" / f"plain-0.{'0' * 32}-future" / f"{0:020}.log").write_bytes(longer)
+    for command in printed(broker, ["d1", "d2"]):
+        subprocess.run(["bash", "-c", command], cwd=broker, check=True)
+    assert started(broker)[1]["plain", 0, "plain-0"] == ("loaded", 0, 3)
+
+
+def test_a_start_that_makes_an_unknown_folder_stray_is_a_choice(broker):
+    folder = shutil.copytree(broker / "d1" / "plain-0", broker / "d1" / "old-0")
+    (folder / "partition.metadata").write_text(f"version: 0\ntopic_id: {text(bytes(15) + bytes([9]))}")
+    shown = kdump("check", "d1", "d2", cwd=broker).stdout.decode()
+    choice = "Or start the broker (kafka-server-start.sh server.properties), if these effects of a start are intended."
+    assert shown.endswith(f"{FOLLOW} {choice}\n")
 
 
 def begin_at(folder, base):
