@@ -236,13 +236,14 @@ def _replay(
 ) -> tuple[ClusterImage, list[StartCause]]:
     """Return the image of the newest snapshot and the later records, and the causes that stop the node."""
     broken: list[StartCause] = []
+    whole: list[int] = []
+    """The offsets below which no record is missing."""
 
     def breaks(found: Break) -> None:
+        whole.append(min(found.offset, image.end_offset or found.offset))
         if found.record:  # nodes accept gaps in the offsets
             text = f"{found.cause}: a controller of 3.3 or later stops at it with a fatal fault"
-            broken.append(
-                StartCause(code=Code.METADATA_REPLAY_BROKEN, file=folder.name, text=text, offset=found.offset)
-            )
+            broken.append(StartCause(code=Code.METADATA_REPLAY_BROKEN, file=folder.name, text=text, offset=min(whole)))
 
     image = ClusterImage()
     if newest is not None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from kdump.checks import evidence, folder, log_dir, partition
 from kdump.checks.log import COMPACTED_TOPICS, GapLimits, LogCheck
 from kdump.errors import UnreadableError, many, offsets_text
-from kdump.findings import MAY_HAVE, Finding, Level, of_a_copy, of_one_replica, remark, salvage
+from kdump.findings import MAY_HAVE, Finding, Level, labelled, of_a_copy, of_one_replica, remark, salvage
 from kdump.findings.codes import Code
 from kdump.formats.sparse_index import DEFAULT_INTERVAL
 from kdump.internal_topics import CLUSTER_METADATA
@@ -22,7 +22,7 @@ from kdump.log_dirs.partition import index_swaps, least_cleaned, with_index_swap
 from kdump.primitives.terminal import shell_path
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from kdump.checks.kraft_snapshot import Snapshot
     from kdump.checks.log_dir import LogDir, LogDirs
@@ -38,6 +38,11 @@ NEEDED: Final = frozenset({file_names.LEADER_EPOCHS, file_names.PARTITION_METADA
 """Files that a broker must be able to read when it loads a log."""
 COPY_OF_A_RUNNING_BROKER: Final = " (this is normal in a copy of a running broker)"
 """The last words of a finding on a checkpoint newer than the log, if the broker was not stopped cleanly."""
+KEEP_METADATA: Final = (
+    "Copy __cluster_metadata-0 from another controller or from a backup, or start without the later changes. Do not "
+    "replace the folder by salvaged batches: a controller cannot replay a metadata log that lacks changes."
+)
+READABLE_CHANGES: Final = "to list the metadata changes that can be read"
 
 
 class CheckOptions(NamedTuple):
@@ -376,14 +381,16 @@ def _start(part: Partition, place: LogDir, options: CheckOptions, log: LogCheck,
             place = place._replace(clean=False)
         if place.clean:
             now = log_loader.dry_run(part, clean=True, log_start=start, interval=options.interval)
-            yield from _outcome(where, now, "after a clean stop (.kafka_cleanshutdown exists) a broker")
+            yield from _outcome(part, now, "after a clean stop (.kafka_cleanshutdown exists) a broker")
         unclean = log_loader.dry_run(
             part, clean=False, recovery_point=point, log_start=start, interval=options.interval
         )
+        if part.topic == CLUSTER_METADATA:
+            unclean = unclean._replace(cuts=tuple(_without_snapshot(unclean.cuts, part, unclean.log_end_offset)))
         if place.clean and unclean.cuts and all(cut.file == log.newest for cut in unclean.cuts):
             yield _marker(part, unclean.cuts[0])
         word = "after an unclean stop a broker" if place.clean else "a broker"
-        yield from _outcome(where, unclean, word, would=place.clean)
+        yield from _outcome(part, unclean, word, would=place.clean)
         end = unclean.log_end_offset
         cut = 0 if place.clean else sum(each.records for each in unclean.cuts)  # reported as lost by a start
     mark = place.high_watermark or 0
@@ -463,8 +470,13 @@ def _marker(part: Partition, cut: Cut) -> Finding:
     )
 
 
-def _outcome(where: str, outcome: Outcome, who: str, *, would: bool = False) -> Iterator[Finding]:
+def _outcome(part: Partition, outcome: Outcome, who: str, *, would: bool = False) -> Iterator[Finding]:
     """Yield the findings on the outcome of a start. ``would``: the last stop was clean, so all findings are remarks."""
+    where = part.files.shown(part.folder)
+    advice, command = "Salvage the records before a broker starts.", salvage([shell_path(where)])
+    if part.topic == CLUSTER_METADATA:
+        advice = KEEP_METADATA
+        command = labelled(READABLE_CHANGES, f"kdump metadata {shell_path(posixpath.dirname(where) or '.')} --events")
     with_records = [cut for cut in outcome.cuts if cut.records]
     if len(outcome.cuts) > 1 and with_records:
         first = min(cut.first_offset or 0 for cut in with_records)  # a second cut of a segment comes last
@@ -488,9 +500,9 @@ def _outcome(where: str, outcome: Outcome, who: str, *, would: bool = False) -> 
             text=f"{who} would truncate the log at this byte and lose {_lost(cut)} ({cut.reason})",
             position=cut.position,
             offset=cut.first_offset,
-            advice="" if harmless else "Salvage the records before a broker starts.",
+            advice="" if harmless else advice,
             loses=None if harmless else cut.records,
-            commands=() if harmless else (salvage([shell_path(where)]),),
+            commands=() if harmless else (command,),
         )
     for name in outcome.splits:
         text = (
@@ -512,8 +524,26 @@ def _outcome(where: str, outcome: Outcome, who: str, *, would: bool = False) -> 
         yield remark(where, Code.RECOVERY, text, offset=outcome.log_end_offset)
 
 
+def _without_snapshot(cuts: Iterable[Cut], part: Partition, end: int | None) -> Iterator[Cut]:
+    """Yield the cuts of the metadata log without the records that its newest snapshot has.
+
+    If the snapshot ends past the log end offset ``end``, a node deletes the log, and starts from the snapshot.
+    """
+    found = filter(None, (file_names.KRAFT_SNAPSHOT_NAME.fullmatch(entry.name) for entry in part.others))
+    newest = max(((int(each["epoch"]), int(each["offset"])) for each in found), default=(0, 0))[1]
+    for cut in cuts:
+        if newest <= (end or 0) or cut.first_offset is None or cut.last_offset is None:
+            yield cut
+            continue
+        yield cut._replace(
+            first_offset=max(cut.first_offset, newest),
+            records=min(cut.records, max(cut.last_offset + 1 - newest, 0)),
+            reason=f"{cut.reason}; the newest snapshot has all records below offset {newest}",
+        )
+
+
 def _lost(cut: Cut) -> str:
     if not cut.records:
-        return f"{many(cut.size, 'byte')} without a valid batch"
+        return many(cut.size, "byte") + (" without a valid batch" if cut.first_offset is None else "")
     records, size = many(cut.records, "record"), many(cut.size, "byte")
     return f"{offsets_text(cut.first_offset, cut.last_offset)}, {records}, {size}"

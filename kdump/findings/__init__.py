@@ -5,6 +5,7 @@ A finding is a problem or a remark. A remark never changes the exit status. :mod
 
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
+from posixpath import basename
 from typing import Any, Final, NamedTuple, cast
 
 from kdump.errors import ExitStatus, brief
@@ -161,6 +162,7 @@ def status(findings: Iterable[Finding]) -> int:
     return ExitStatus.DERIVED if any(finding.level is Level.DERIVED for finding in found) else 0
 
 
+METADATA_FOLDER: Final = "__cluster_metadata-0"
 _SALVAGE: Final = "kdump salvage "
 _OUT: Final = " --out salvaged"
 
@@ -168,6 +170,11 @@ _OUT: Final = " --out salvaged"
 def salvage(words: Iterable[str]) -> str:
     """Return the shell command that salvages partition folders. ``words`` are their paths, quoted for a shell."""
     return f"{_SALVAGE}{' '.join(words)}{_OUT}"
+
+
+def salvageable(folders: Iterable[str]) -> list[str]:
+    """Return the partition folders that salvage can replace. A controller needs all changes of the metadata log."""
+    return [each for each in folders if basename(each) != METADATA_FOLDER]
 
 
 def joined(commands: Sequence[str]) -> tuple[str, ...]:

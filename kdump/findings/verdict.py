@@ -9,6 +9,7 @@ from kdump.errors import first_of, many, many_are
 from kdump.findings import (
     ALONE,
     MAY_HAVE,
+    METADATA_FOLDER,
     NO_COMMAND,
     Finding,
     Level,
@@ -53,6 +54,9 @@ OF_DAMAGE: Final = (
 )
 FOLLOW: Final = "Follow the advice of the findings (what to do), and run kdump check again."
 OR_ACCEPT: Final = f"Or start the broker ({START}), if these effects of a start are intended."
+OF_METADATA: Final = (
+    f"Copy {METADATA_FOLDER} from another controller or from a backup, and run kdump check again. {OR_START}"
+)
 
 Outcome: TypeAlias = Literal[
     "no-start", "lost", "open", "damaged", "missing", "unread", "unknown", "rebuilt", "safe", "several"
@@ -150,7 +154,8 @@ def _verdict(
         else:
             has_index = any(finding.code == Code.NO_LOG for finding in findings)
             later = tuple(_later(missing, log_dirs, salvaged, has_commands=bool(commands), has_index=has_index))
-        later = (*_after_salvage(salvaged, log_dirs), *later)
+        metadata = any(map(_is_metadata_damage, findings))
+        later = (*_after_salvage(salvaged, log_dirs), *((OF_METADATA,) if metadata else ()), *later)
         if not later and not _lead_on(commands):
             later = (f"{FOLLOW} {OR_ACCEPT}",)
         return StartVerdict(f"{wait}{_lost(loses, missing, held)}{first}", "lost", commands, later)
@@ -163,7 +168,11 @@ def _verdict(
         files = len({finding.file for finding in damaged or of_logs})
         if damaged:
             text = f"{wait}{many_are(files, 'log file')} damaged: {_first(damaged)}"
-            return StartVerdict(text, "damaged", commands, tuple(_after_salvage(salvaged, log_dirs)) or (OF_DAMAGE,))
+            steps = list(_after_salvage(salvaged, log_dirs))
+            if not steps and not all(map(_is_metadata_damage, damaged)):
+                steps = [OF_DAMAGE]
+            steps += [OF_METADATA] if any(map(_is_metadata_damage, damaged)) else []
+            return StartVerdict(text, "damaged", commands, tuple(steps))
         text = f"{f'{broker} starts' if starts else unknown}, but offsets are missing in {many(files, 'log file')}"
         return StartVerdict(f"{text}: {_first(of_logs)}", "missing", commands)
     if starts is None:
@@ -269,6 +278,12 @@ def _replicas(folders: Sequence[str], of: VerdictFacts) -> str:
 def _folder(finding: Finding) -> str:
     """Return the path of a finding's partition folder. The finding names this folder or a file in it."""
     return finding.file if re.search(r"-\d+$", finding.file) else dirname(finding.file)
+
+
+def _is_metadata_damage(finding: Finding) -> bool:
+    """Return whether the metadata log is damaged. The batches after the damage are then of no use to a node."""
+    is_damage = finding.level is Level.LOG and not finding.is_hole and finding.code != FORGOTTEN
+    return is_damage and basename(_folder(finding)) == METADATA_FOLDER
 
 
 def _log_dir(folder: str) -> str:

@@ -8,7 +8,7 @@ from time import monotonic
 from typing import IO, TYPE_CHECKING, BinaryIO, Final, Literal, NamedTuple, Protocol, TypeAlias
 
 from kdump.errors import many
-from kdump.findings import Level, changes_files, is_salvage, label_of, salvage
+from kdump.findings import Level, changes_files, is_salvage, label_of, salvage, salvageable
 from kdump.findings.codes import Code
 from kdump.primitives.messages import folded
 from kdump.primitives.terminal import harmless_line, has_colours, path_text, prose_width, shell_path
@@ -398,12 +398,13 @@ def conclusion(summary: CheckSummary, status: int, *, is_timed: bool = False) ->
         if set(summary.damaged) <= set(summary.without_batches):
             left_none = "No valid batch is left for kdump salvage."
             lines.append(left_none if summary.verdicts else f"{keep}. {left_none}")
-        else:
-            left = [shell_path(each) for each in summary.damaged if each not in summary.without_batches]
+        elif left := [shell_path(each) for each in salvageable(summary.damaged) if each not in summary.without_batches]:
             is_below = any(is_salvage(command) for start in summary.verdicts for command in start.commands)
             named = "kdump salvage" if is_below or len(left) > SHOWN else salvage(left)
             then = f"{named} copies the valid batches, merged from all replicas that you name."
             lines.append(f"With the broker stopped, {then}" if summary.verdicts else f"{keep}. Then {then}")
+        elif not summary.verdicts:
+            lines.append(f"{keep}.")
     if summary.poisoned:
         lines.append(f"Consumers stop in {_named(summary.poisoned)}")
         lines.append(

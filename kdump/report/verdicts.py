@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from kdump.answers.collector import as_json
 from kdump.errors import first_of, many, many_are
-from kdump.findings import is_salvage, salvage
+from kdump.findings import is_salvage, salvage, salvageable
 from kdump.findings.verdict import NO_START_TEXT
 from kdump.primitives.terminal import shell_path
 from kdump.printers.findings_report import NO_START
@@ -123,7 +123,7 @@ def _has_outcome(report: LogDirReport, outcome: Outcome) -> bool:
 
 def _salvage(report: LogDirReport) -> Iterator[str]:
     """Yield the command that salvages the damaged partitions, or all partitions if too many are damaged."""
-    if folders := _summary(report).get("damaged"):
+    if folders := salvageable(_summary(report).get("damaged", ())):
         yield salvage(map(shell_path, folders if len(folders) <= _LISTED else report.paths))
 
 

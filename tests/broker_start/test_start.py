@@ -1479,3 +1479,34 @@ def test_the_metadata_version_shows_that_a_broker_refuses_a_segment_size(broker,
         status,
         status == 3,
     )
+
+
+def test_damage_of_the_metadata_log_is_no_reason_to_salvage_it(broker):
+    """A salvaged metadata log lacks changes, so a controller could not replay it. A snapshot can have the changes."""
+    folder = broker / "d1" / "__cluster_metadata-0"
+    log, no_op = folder / f"{0:020}.log", metadata_value("NoOpRecord")
+    whole = log.read_bytes()
+    bad = bytearray(records(no_op, base=5))
+    bad[-1] ^= 1
+    log.write_bytes(whole + bad + records(no_op, base=6))
+    for end, lost, loses in ((0, "lose offset 6, 1 record", True), (7, "below offset 7", False)):
+        if end:
+            snapshot = folder / f"{end:020}-{0:010}.checkpoint"
+            snapshot.write_bytes(whole)
+        done = kdump("check", "d1", "d2", cwd=broker).stdout.decode()
+        assert (lost in done, "a start loses 1 record" in done, "kdump salvage" in done) == (True, loses, False)
+        assert (
+            "\nCopy __cluster_metadata-0 from another controller or from a backup, and run kdump check again. " in done
+        )
+
+
+def test_a_snapshot_replaces_a_metadata_log_from_the_first_missing_record_on(broker):
+    log = broker / "d1" / "__cluster_metadata-0" / f"{0:020}.log"
+    node = metadata_value("RegisterBrokerRecord", brokerId=1, brokerEpoch=5, fenced=True)
+    twice = metadata_value("TopicRecord", name="plain", topicId=bytes(15) + b"\x09")
+    log.write_bytes(log.read_bytes() + records(node, base=5) + records(twice, base=9))
+    commands = printed(broker, ["d1", "d2"])
+    assert "kdump metadata d1 --offset 6 --write-snapshot d1.snapshot" in commands
+    for command in commands:
+        subprocess.run(["bash", "-c", command], cwd=broker, env=environment(), check=True)
+    assert started(broker)[0]["starts"]

@@ -480,7 +480,7 @@ def test_a_second_cut_of_a_segment_does_not_turn_the_offsets_round(tmp_path):
         Cut("x", 0, 9, "why", first, last, last - first + 1, Code.BAD_BATCH) for first, last in ((89, 179), (33, 88))
     )
     outcome = log_loader.dry_run(part, clean=True)._replace(cuts=cuts)
-    text = next(whole_partition._outcome("x", outcome, "a broker")).text
+    text = next(whole_partition._outcome(part, outcome, "a broker")).text
     assert "2 segments and lose offsets 33 to 179, 147 records" in text
 
 
