@@ -19,10 +19,14 @@ _FOLDER: Final = r".+-[0-9]{1,10}(?:\.[0-9a-f]{32}-(?:delete|future|stray))?"
 
 
 def aside(path: str) -> str:
-    """Return the shell command that moves ``path``, a file or folder of a log dir, to ``LOG_DIR.aside``."""
+    """Return the shell command that moves ``path``, a file or folder of a log dir, to ``LOG_DIR.aside``.
+
+    A file of a partition goes to ``files/TOPIC-PARTITION`` in it. A later command can then move the whole folder.
+    """
     folder, name = posixpath.split(posixpath.normpath(path))
     is_inside = re.fullmatch(_FOLDER, posixpath.basename(folder)) is not None
     log_dir, inside = posixpath.split(folder) if is_inside and re.fullmatch(_FOLDER, name) is None else (folder, "")
+    inside = posixpath.join("files", inside) if inside else ""
     target = posixpath.join(beside(log_dir, file_names.ASIDE), inside, "")
     return f"mkdir -p {shell_path(target)} && mv {shell_path(path)} {shell_path(target)}"
 

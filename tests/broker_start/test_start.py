@@ -454,7 +454,7 @@ def test_a_snapshot_that_is_cut_before_its_metadata_version_ends_a_broker(broker
     assert (start["starts"], codes(start["fatal"])) == ((False, ["metadata-snapshot-broken"]) if fatal else (True, []))
     text = kdump("check", "d1", "d2", "--release", release, "--config", "node.id=1", cwd=broker).stdout.decode()
     assert ("Unknown metadata version: the snapshot has no record of metadata.version\n" in text) == fatal
-    assert (f"  mkdir -p d1.aside/{folder.name}/ && mv d1/{folder.name}/{snapshot.name} " in text) == (
+    assert (f"  mkdir -p d1.aside/files/{folder.name}/ && mv d1/{folder.name}/{snapshot.name} " in text) == (
         fatal and keeps_log
     )
     assert ("Copy the snapshot from another controller or from a backup." in text) == (fatal and not keeps_log)
@@ -992,7 +992,7 @@ def test_what_recovery_empties_for_a_folder_is_a_loss_with_a_command(killed):
     done = kdump("check", "d1", "d2", cwd=killed)
     assert done.returncode == 3
     assert "DO NOT START broker 1 yet: a start loses 4 records: " in done.stdout.decode()
-    assert "mv d2/idem-0/00000000000000000004.snapshot d2.aside/idem-0/" in done.stdout.decode()
+    assert "mv d2/idem-0/00000000000000000004.snapshot d2.aside/files/idem-0/" in done.stdout.decode()
 
 
 ARABIC_2 = "".join(chr(0x660 + int(digit)) for digit in f"{2:020}")
@@ -1052,7 +1052,7 @@ def test_two_segments_without_zeros_do_not_get_the_same_name(broker):
     text = kdump("check", "d1", "d2", cwd=broker).stdout.decode()
     commands = [line.strip() for line in text.splitlines() if line.startswith("  m")]
     assert [line for line in commands if line.startswith("mv ")] == [f"mv d2/idem-0/0.log d2/idem-0/{0:020}.log"]
-    assert "mkdir -p d2.aside/idem-0/ && mv d2/idem-0/0.x.log d2.aside/idem-0/" in commands
+    assert "mkdir -p d2.aside/files/idem-0/ && mv d2/idem-0/0.x.log d2.aside/files/idem-0/" in commands
 
 
 def _segments_with_a_folder(broker, name):

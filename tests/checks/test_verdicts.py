@@ -12,6 +12,7 @@ import pytest
 
 from kdump.broker_start.outcome import BrokerStart, StartCause
 from kdump.broker_start.repairs import Repairs
+from kdump.checks.repair_commands import aside
 from kdump.findings import Code
 from kdump.findings.verdict import StartVerdict
 from kdump.printers.findings_report import CheckSummary, Shown, TerminalReport
@@ -175,7 +176,7 @@ def test_a_folder_marked_for_deletion_gets_its_name_back(cases, tmp_path):
     [
         (
             "zeroepoch",
-            ["mkdir -p d1.aside/orders-0/ && mv d1/orders-0/leader-epoch-checkpoint d1.aside/orders-0/"],
+            ["mkdir -p d1.aside/files/orders-0/ && mv d1/orders-0/leader-epoch-checkpoint d1.aside/files/orders-0/"],
         ),
         (
             "zeropm",
@@ -238,7 +239,7 @@ def test_the_command_moves_every_swap_file_of_the_base_offset(cases, tmp_path):
     for command in printed_commands.commands(check(place, "d1")[1]):
         subprocess.run(["bash", "-c", command], cwd=place, check=True)
     assert not list((place / "d1" / "prices-0").glob("*.swap"))
-    assert len(list((place / "d1.aside" / "prices-0").glob("*.swap"))) == 3
+    assert len(list((place / "d1.aside" / "files" / "prices-0").glob("*.swap"))) == 3
 
 
 def test_empty_index_swap_files_alone_take_the_place_of_indexes(cases, tmp_path):
@@ -444,6 +445,16 @@ def test_a_terminal_folds_sentences_but_no_commands(cases, capsys, monkeypatch):
     lines = capsys.readouterr().out.splitlines()
     assert f"    {command}" in lines
     assert all(len(line) <= 60 for line in lines if command not in line)
+
+
+def test_a_partition_folder_can_be_moved_away_after_a_file_of_it(tmp_path):
+    folder = tmp_path / "d1" / "a-0"
+    folder.mkdir(parents=True)
+    (folder / "x.index").touch()
+    for path in ("d1/a-0/x.index", "d1/a-0"):
+        subprocess.run(["sh", "-c", aside(path)], cwd=tmp_path, check=True)
+    assert [path.is_dir() for path in ((tmp_path / "d1.aside/a-0"), folder)] == [True, False]
+    assert (tmp_path / "d1.aside/files/a-0/x.index").exists()
 
 
 def test_the_option_for_notes_is_named_and_prints_them(cases):
