@@ -6,8 +6,11 @@ import posixpath
 import re
 from typing import TYPE_CHECKING, Final
 
+from kdump.errors import UnreadableError
 from kdump.findings import labelled
 from kdump.log_dirs import file_names
+from kdump.log_dirs.finder import is_made_from
+from kdump.log_dirs.local import LOCAL
 from kdump.primitives.terminal import path_text, shell_path
 
 if TYPE_CHECKING:
@@ -38,9 +41,36 @@ def replaced(folder: str) -> str:
 
 
 def beside(log_dir: str, suffix: str) -> str:
-    """Return the path next to a log dir with ``suffix`` after its name."""
+    """Return the path next to a log dir with ``suffix`` after its name.
+
+    A number is before the suffix if another folder has this name, such as a second log dir of the broker.
+    """
     is_named = posixpath.basename(posixpath.normpath(log_dir)) not in {"", ".", ".."}
-    return f"{posixpath.normpath(log_dir) if is_named else posixpath.abspath(log_dir)}{suffix}"
+    stem = posixpath.normpath(log_dir) if is_named else posixpath.abspath(log_dir)
+    path = f"{stem}{suffix}"
+    number = 1
+    while _is_taken(path, log_dir, suffix):
+        number += 1
+        path = f"{stem}.{number}{suffix}"
+    return path
+
+
+def _is_taken(path: str, log_dir: str, suffix: str) -> bool:
+    """Return whether a path exists that the commands for a log dir must not change or take for its copy."""
+    if not _exists(path):
+        return False
+    try:
+        is_unused = suffix == file_names.COPY and not LOCAL.entries(path)
+    except UnreadableError:
+        return True
+    return is_unused or not is_made_from(path, log_dir, LOCAL)
+
+
+def _exists(path: str) -> bool:
+    try:
+        return LOCAL.look(path) is not None
+    except UnreadableError:  # the command fails, too
+        return False
 
 
 def copied(log_dir: str, size: int | None) -> str:
@@ -48,10 +78,13 @@ def copied(log_dir: str, size: int | None) -> str:
 
     ``size``: the number of bytes of its logs; None if it is unknown.
     """
-    target, part = (shell_path(beside(log_dir, suffix)) for suffix in (file_names.COPY, file_names.COPY_PART))
+    path = beside(log_dir, file_names.COPY)
+    target, part = shell_path(path), shell_path(path + file_names.COPY_PART.removeprefix(file_names.COPY))
     of_size = "" if size is None else f" ({(size >> 20) + 1:,} MiB of log)"
+    kept = f"; {path_text(path)} exists and is kept: if a broker has started since that copy, move it away first"
+    label = f"first copy {path_text(log_dir)}{of_size}{kept if _exists(path) else ''}"
     whole = in_turn([f"cp -a {shell_path(posixpath.join(log_dir, '.'))} {part}", f"mv {part} {target}"])
-    return labelled(f"first copy {path_text(log_dir)}{of_size}", f"[ -e {target} ] || {{ {whole}; }}")
+    return labelled(label, f"[ -e {target} ] || {{ {whole}; }}")
 
 
 def in_turn(commands: Iterable[str]) -> str:

@@ -207,7 +207,9 @@ def _with_copies(commands: Sequence[str], grave: Sequence[Finding], of: VerdictF
         label = next(iter(labels)) if len(labels) == 1 else ""
         if label:
             at = next(number for number, command in enumerate(made) if label_of(command)[0] == label)
-            made.insert(at, labelled(label, label_of(copy)[1]))
+            first_copy, command = label_of(copy)
+            kept = "".join(first_copy.partition("; ")[1:])
+            made.insert(at, labelled(f"{label}{kept}", command))
         elif labels:
             first.append(copy)
     return [*first, *made]

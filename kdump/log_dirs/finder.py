@@ -470,8 +470,8 @@ class Finder:
         by_path = {entry.path: entry for entry in folders}
         for path, entry in by_path.items():
             for suffix, what in _MADE.items():
-                log_dir = path.removesuffix(suffix)
-                if log_dir != path and log_dir in by_path and _is_made_from(path, log_dir, files):
+                origins = (each for each in _origins(path, suffix) if each in by_path)
+                if log_dir := next((each for each in origins if is_made_from(path, each, files)), None):
                     made[path] = f"{what} {files.shown(log_dir)}"
             if entry.name == file_names.SALVAGED and len(by_path) > 1 and _is_salvaged(path, files):
                 made[path] = "the output of kdump salvage"
@@ -635,7 +635,17 @@ def holds_a_log(inside: Collection[Entry], *, log_dirs: bool) -> bool:
     )
 
 
-def _is_made_from(path: str, log_dir: str, files: Files) -> bool:
+def _origins(path: str, suffix: str) -> Iterator[str]:
+    """Yield the log dirs from which a folder may be made. A number is before its suffix if a name was taken."""
+    origin = path.removesuffix(suffix)
+    if origin != path:
+        yield origin
+        stem, _, number = origin.rpartition(".")
+        if number.isdecimal():
+            yield stem
+
+
+def is_made_from(path: str, log_dir: str, files: Files) -> bool:
     """Return whether a folder next to a log dir was made from it, and is not another log dir of a broker.
 
     The commands of ``kdump check`` may change the ids of the log dir after the copy. But two log dirs of one broker

@@ -4,6 +4,7 @@
 """
 
 import json
+import re
 import shlex
 import subprocess
 import sys
@@ -364,6 +365,32 @@ def test_commands_that_change_files_begin_with_a_copy_of_the_log_dir(cases, tmp_
         words = ["diff", "-r", "--no-dereference", f"{changed}.copy", cases / "verdict" / case / changed]
         subprocess.run(words, cwd=place, check=True)
         (place / changed / "meta.properties").write_text("changed")
+
+
+def test_commands_leave_alone_a_log_dir_that_is_named_like_a_copy(cases, tmp_path):
+    """An empty folder is not a copy."""
+    subprocess.run(["cp", "-a", cases / "verdict" / "swap0" / "d1", tmp_path], check=True)
+    for name in ("d1.copy", "d1.aside"):
+        (tmp_path / name).mkdir()
+    text = (tmp_path / "d1" / "meta.properties").read_text()
+    (tmp_path / "d1.aside" / "meta.properties").write_text(re.sub("directory.id=.*", f"directory.id={OTHER}", text))
+    for command in printed_commands.printed(tmp_path, ["d1"]):
+        subprocess.run(["bash", "-c", command], cwd=tmp_path, check=True)
+    left = {path.name: len(list(path.iterdir())) for path in tmp_path.iterdir() if path.suffix in {".copy", ".aside"}}
+    assert left == {"d1.copy": 0, "d1.aside": 1, "d1.2.copy": len(list((tmp_path / "d1").iterdir())), "d1.2.aside": 1}
+    done = kdump("check", ".", cwd=tmp_path)
+    assert b"./d1.2.copy is left out: it holds a copy of ./d1 " in done.stderr
+    assert b"./d1.2.aside is left out: it holds what was moved out of ./d1 " in done.stderr
+
+
+def test_a_copy_that_exists_is_named(cases, tmp_path):
+    """It may be older than the last start of the broker."""
+    subprocess.run(["cp", "-a", cases / "verdict" / "swap0" / "d1", tmp_path], check=True)
+    subprocess.run(["cp", "-a", "d1", "d1.copy"], cwd=tmp_path, check=True)
+    kept = "d1.copy exists and is kept: if a broker has started since that copy, move it away first"
+    assert f"\nFirst copy d1 (1 MiB of log); {kept}:\n  {COPY}\n" in check(tmp_path, "d1")[1]
+    (tmp_path / "d1" / "meta.properties").write_bytes(bytes(20))  # its command has a condition
+    assert f"; {kept}:\n  {COPY}\n" in check(tmp_path, "d1")[1]
 
 
 @pytest.mark.parametrize(
