@@ -362,7 +362,7 @@ class _StartFindings:
         is_copy = bool(promoted) or _has(log, Code.NAMED_FUTURE)
         is_copy = is_copy and any(self._end(other) >= self._end(log) for other in served_too)
         wanted = not is_second and (log.is_assigned or (log.is_assigned is None and log.assigned_id is not None))
-        served = f"{many_are(records, 'record')} then not served"
+        served = f", and {many_are(records, 'record')} then not served" if records else ""
         becomes = f"a start renames {log.folder or name} to {name}.UUID-stray"
         if log.is_assigned is None and log.assigned_id is None and not self.context.is_complete:
             return  # the assignment is unknown
@@ -371,16 +371,16 @@ class _StartFindings:
         file = (cause.file if cause is not None else None) or where
         commands: tuple[str, ...] = ()
         if is_second:
-            text = f"the broker serves another folder of {name} instead: {becomes}, and {served}"
+            text = f"the broker serves another folder of {name} instead: {becomes}{served}"
             advice = f"If you need the records of this folder, salvage them first: {salvage([shell_path(where)])}"
         elif code is Code.NO_TOPIC_ID and (wanted or log.is_assigned is None):
-            text = f"the file is missing: {becomes}{' and creates an empty log' if wanted else ''}, and {served}"
+            text = f"the file is missing: {becomes}{' and creates an empty log' if wanted else ''}{served}"
             advice = "Write the file before a broker starts."
         elif wanted:
-            text = f"the topic id differs from the metadata log: {becomes} and creates an empty log, and {served}"
+            text = f"the topic id differs from the metadata log: {becomes} and creates an empty log{served}"
             advice = "If the folder has the data of this topic, write the topic id from the metadata log to this file."
         else:
-            text = f"{cause.text if cause is not None else 'not assigned to this broker'}: {becomes}, and {served}"
+            text = f"{cause.text if cause is not None else 'not assigned to this broker'}: {becomes}{served}"
             rescue = salvage([shell_path(where)])
             advice = (
                 f"If the topic was deleted or moved, this is intended. Otherwise salvage the records first: {rescue}"
@@ -467,6 +467,8 @@ class _StartFindings:
             return
         text = absent_text(name, self.broker, where, reached)
         if reached and not most:
+            if any(other.outcome is StartOutcome.STRAY and not _named_stray(other) for other in others):
+                return  # the folder exists, and a start makes it stray
             yield Finding(
                 level=Level.REMARK, file=log_dir or self.start.log_dirs[0], kind=Code.PARTITION_MISSING, text=text
             )

@@ -199,6 +199,7 @@ def started(
                 partial(_others, replicas, result.node_id),
                 aside if is_here else None,
                 replaced if is_here else None,
+                is_partial=wanted.is_choosy,
             ),
         )
 

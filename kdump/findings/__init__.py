@@ -3,6 +3,7 @@
 A finding is a problem or a remark. A remark never changes the exit status. :mod:`.codes` lists all kinds of findings.
 """
 
+import re
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from posixpath import basename
@@ -188,16 +189,19 @@ def joined(commands: Sequence[str]) -> tuple[str, ...]:
     return tuple(found)
 
 
+_LABELLED: Final = re.compile(r": '((?:[^']|'\\'')*)' && (.*)", re.DOTALL)
+
+
 def labelled(label: str, command: str) -> str:
     """Return a command with the condition under which to run it. A shell ignores the label."""
-    text = label.replace("'", "")  # it would end the quoted label
+    text = label.replace("'", r"'\''")
     return f": '{text}' && {command}"
 
 
 def label_of(command: str) -> tuple[str, str]:
     """Return the label of a command, or "", and the command without it."""
-    label, end, rest = command.removeprefix(": '").partition("' && ")
-    return (label, rest) if end and command.startswith(": '") else ("", command)
+    found = _LABELLED.fullmatch(command)
+    return ("", command) if found is None else (found[1].replace(r"'\''", "'"), found[2])
 
 
 def changes_files(command: str) -> bool:

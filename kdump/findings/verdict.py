@@ -69,7 +69,8 @@ Outcome: TypeAlias = Literal[
 - ``damaged``: a log is damaged;
 - ``missing``: offsets are missing from a log whose batches are all valid;
 - ``unread``: a file or folder could not be read;
-- ``unknown``: nothing is lost, but the files do not show whether the broker starts;
+- ``unknown``: nothing is lost, but the files do not show whether the broker starts, or only selected partitions were
+  checked;
 - ``rebuilt``: safe to start; files beside the logs are wrong and can be rebuilt;
 - ``safe``: safe to start;
 - ``several``: the log dirs belong to several brokers. A verdict on each of them follows.
@@ -101,6 +102,8 @@ class VerdictFacts(NamedTuple):
     """Returns the command that replaces a folder by its salvaged copy; None as for ``aside``."""
     are_whole: bool = True
     """Whether they have the id of a broker."""
+    is_partial: bool = False
+    """Whether only selected partitions were checked."""
     alone: str = ""
     """The condition of a safe start, if the paths have log dirs of several clusters."""
 
@@ -178,11 +181,14 @@ def _verdict(
     if starts is None:
         return StartVerdict(f"a start loses no record, but {unknown}{why}", "unknown", commands, (all_dirs,))
     derived = [finding for finding in findings if finding.level is Level.DERIVED]
-    if derived:
+    if log_dirs.is_partial:
+        text = f"{broker}: a start loses no record of the selected partitions"
+    elif derived:
         wrong = many(len({finding.file for finding in derived}), "file")
         text = f"safe to start {broker}{log_dirs.alone}: no record is lost; {wrong} can be rebuilt"
-        return StartVerdict(text, "rebuilt", commands)
-    return StartVerdict(f"safe to start {broker}{log_dirs.alone}: nothing is lost", "safe", commands)
+    else:
+        text = f"safe to start {broker}{log_dirs.alone}: nothing is lost"
+    return StartVerdict(text, "unknown" if log_dirs.is_partial else "rebuilt" if derived else "safe", commands)
 
 
 def _lead_on(commands: Sequence[str]) -> bool:
@@ -265,8 +271,8 @@ def _later(
         )
     yield (
         f"- If nothing has them: start the broker ({START}). {_sum(missing, 'missing').capitalize()} of "
-        f"{names} are then lost for good, and new records can get their offsets. kdump check prints DO NOT START until "
-        "they are back: a start without them is your decision."
+        f"{names} {_are(missing).rpartition(' ')[2]} then lost for good, and new records can get their offsets. "
+        "kdump check prints DO NOT START until they are back: a start without them is your decision."
     )
 
 

@@ -440,7 +440,7 @@ def _verdict_lines(start: StartVerdict, again: Callable[[], str]) -> Iterator[st
         yield f"  {command}"
         before = label
     if len(start.commands) > SHOWN:
-        yield f"  ... and {many(len(start.commands) - SHOWN, 'other command')} (-o jsonl has them)"
+        yield f"... and {many(len(start.commands) - SHOWN, 'other command')} (-o jsonl has them)"
     if any(map(changes_files, start.commands)):
         yield f"After the commands, run `{again()}`.{'' if start.later else SAFE}"
     yield from start.later

@@ -660,6 +660,17 @@ def test_a_future_folder_with_more_records_takes_the_place_of_the_current_one(br
     assert started(broker)[1]["plain", 0, "plain-0"] == ("loaded", 0, 3)
 
 
+def test_an_empty_folder_without_a_topic_id_is_named_once(broker):
+    """A folder that a start makes stray exists, and has no records to lose."""
+    folder = broker / "d1" / "plain-0"
+    (folder / f"{0:020}.log").write_bytes(b"")
+    (folder / "partition.metadata").unlink()
+    (broker / "d1" / "replication-offset-checkpoint").write_text("0\n1\nplain 0 0\n")
+    shown = kdump("check", "d1", "d2", "--notes", cwd=broker).stdout.decode()
+    assert "a start renames plain-0 to plain-0.UUID-stray and creates an empty log\n" in shown
+    assert "plain-0 is assigned" not in shown
+
+
 def test_a_start_that_makes_an_unknown_folder_stray_is_a_choice(broker):
     folder = shutil.copytree(broker / "d1" / "plain-0", broker / "d1" / "old-0")
     (folder / "partition.metadata").write_text(f"version: 0\ntopic_id: {text(bytes(15) + bytes([9]))}")

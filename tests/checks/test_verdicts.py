@@ -383,6 +383,24 @@ def test_commands_leave_alone_a_log_dir_that_is_named_like_a_copy(cases, tmp_pat
     assert b"./d1.2.aside is left out: it holds what was moved out of ./d1 " in done.stderr
 
 
+def test_a_check_of_selected_partitions_does_not_name_a_start_safe(cases):
+    code, text, lines = check(cases / "verdict" / "rmdir", "d1", options=("--topic", "prices"))
+    assert (code, "safe" in text) == (0, False)
+    assert "\nbroker 1: a start loses no record of the selected partitions\nOnly the selected partitions were " in text
+    assert [line["verdictOutcomes"] for line in lines if line["kind"] == "summary"] == [["unknown"]]
+
+
+def test_labels_keep_quotes_in_paths(cases, tmp_path):
+    place = tmp_path / "a' && 'b"
+    place.mkdir()
+    subprocess.run(["cp", "-a", cases / "verdict" / "swap0" / "d1", place], check=True)
+    text = check(tmp_path, f"{place.name}/d1")[1]
+    assert "\nFirst copy a' && 'b/d1 (1 MiB of log):\n" in text
+    for command in printed_commands.commands(text):
+        subprocess.run(["bash", "-c", command], cwd=tmp_path, check=True)
+    assert check(tmp_path, f"{place.name}/d1")[0] == 0
+
+
 def test_a_copy_that_exists_is_named(cases, tmp_path):
     """It may be older than the last start of the broker."""
     subprocess.run(["cp", "-a", cases / "verdict" / "swap0" / "d1", tmp_path], check=True)
