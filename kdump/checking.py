@@ -42,6 +42,7 @@ class CheckedPaths(NamedTuple):
     partitions: list[Partition]
     wanted: Wanted
     image: ClusterImage | None
+    """The metadata image; None if the paths hold no metadata log, or log dirs of several clusters."""
     configs: Mapping[str, str]
     whole: ClusterImage | None = None
     """``image`` if it is complete: the paths have one metadata log, and all its records were replayed. Else None."""
@@ -122,7 +123,9 @@ def prepared(
     how = how._replace(dispensable=frozenset(each.name for one in brokers for each in one.dispensable))
     image = None
     wrong: list[str] = []
-    if any(part.topic == CLUSTER_METADATA for part in partitions):
+    clusters = {each.ids.cluster_id for one in brokers for each in one.ids if each.ids is not None} - {None}
+    is_one_cluster = len(clusters) < 2  # topics of several clusters have the same names and other ids
+    if is_one_cluster and any(part.topic == CLUSTER_METADATA for part in partitions):
         from kdump.answers.topic_configs import compacted_topics
         from kdump.broker_start.started import metadata_image
 

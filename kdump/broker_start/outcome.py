@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Self, TypeAlias
 from kdump.findings.codes import FindingCode
 
 if TYPE_CHECKING:
+    from kdump.answers.metadata.cluster_image import ClusterImage
     from kdump.recovery.segment_end import Cut
 
 Checkpointed: TypeAlias = dict[tuple[str | None, int | None], dict[str, int]]
@@ -137,6 +138,8 @@ class BrokerStart(NamedTuple):
     """Whether no log dir of the broker has a folder of RemoteIndexCache. False if the paths may lack a log dir."""
     is_sole_controller: bool = False
     """Whether the node is a controller, and the files and configs name no other."""
+    image: "ClusterImage | None" = None
+    """The image of the broker's own metadata log; None if its log dirs hold none."""
     bootstrap_release: str | None = None
     """The oldest release that supports the level in ``bootstrap.checkpoint``, if the metadata log is empty."""
 

@@ -76,9 +76,9 @@ class Context(NamedTuple):
     """Path of a partition folder -> the facts of its log."""
     marks: Callable[[str, int], Mapping[str, int]]
     """Returns, for a partition, kind of file -> the end offset that checkpoints or committed offsets prove."""
-    replicas: Mapping[tuple[str, int], tuple[int, ...]]
+    replicas: Mapping[tuple[str, int], tuple[int, ...]] = {}
     """Partition -> the nodes of its replicas, from the metadata log."""
-    ids: Mapping[str, bytes]
+    ids: Mapping[str, bytes] = {}
     """Topic name -> topic id, from the metadata log."""
     nodes: Mapping[int, tuple[str, ...]] = {}
     """Broker id -> registered directory ids, from the metadata log."""
@@ -603,7 +603,9 @@ class _StartFindings:
         names = [f"{log.topic}-{log.partition}" for log in logs]
         shown = first_of(names, 10)
         nodes = self.context.replicas
-        alone = [name for name, log in zip(names, logs, strict=True) if len(nodes[log.topic, log.partition]) == 1]
+        alone = [
+            name for name, log in zip(names, logs, strict=True) if len(nodes.get((log.topic, log.partition), ())) == 1
+        ]
         of_alone = f"{len(alone)} of them" if len(alone) < len(logs) else "them"
         shown += f". No other broker has a replica of {of_alone}" if alone else ". Other brokers have replicas"
         shown += f": {first_of(alone, 10)}" if 0 < len(alone) < len(logs) else ""

@@ -16,7 +16,7 @@ from kdump.broker_start.broker_dirs import cluster_differs, node_differs
 from kdump.broker_start.log_folder import KnownLog
 from kdump.broker_start.repairs import NO_IDS
 from kdump.broker_start.shortfall import CommittedOffsets, highest
-from kdump.broker_start.start_findings import Context, Everything, LogEvidence, findings
+from kdump.broker_start.start_findings import Context, LogEvidence, findings
 from kdump.checks.folder import leftover_of
 from kdump.checks.indexes import is_preallocated
 from kdump.checks.repair_commands import aside, copied, replaced
@@ -35,7 +35,7 @@ from kdump.primitives.terminal import path_text, shell_path
 from kdump.recovery import SoundLog
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from kdump.answers.metadata.cluster_image import ClusterImage
     from kdump.broker_start.outcome import BrokerStart, StartCause
@@ -148,23 +148,12 @@ def started(
     configs: Mapping[str, str],
     wanted: Wanted,
 ) -> Iterator[Started]:
-    """Yield each dry start with findings. ``results`` are the checks of ``partitions``. ``image``: the metadata."""
+    """Yield each dry start with findings. ``results`` are the checks of ``partitions``.
+
+    ``image`` is the metadata of all brokers. If it is None, each broker's own metadata log counts.
+    """
     groups = CommittedOffsets(partitions)
     facts = dict(_facts(partitions, {result.folder: result for result in results}, groups))
-    topics = {} if image is None else image.topics.by_name
-    topic_ids = {name: topic.id for name, topic in topics.items()}
-    replicas = {
-        (name, number): tuple(state.replicas)
-        for name, topic in topics.items()
-        for number, state in topic.partitions.items()
-    }
-    registered: Mapping[int, tuple[str, ...]] = {}
-    compacted: Container[str] = Everything()
-    tiered: Container[str] | None = None
-    if image is not None:
-        from kdump.answers.topic_configs import compacted_topics, tiered_topics
-
-        registered, compacted, tiered = _registered(image), compacted_topics(image), tiered_topics(image)
     by_dir: dict[str, list[Partition]] = {}
     for part in partitions:
         by_dir.setdefault(part.files.shown(part.log_dir or "."), []).append(part)
@@ -178,16 +167,14 @@ def started(
                 **highest(marks, topic, number),
                 **groups.of(topic, number),
             },
-            replicas,
-            topic_ids,
-            registered,
-            _directories(log_dirs),
-            any(entry.name == file_names.PARTITION_METADATA for part in of_broker for entry in part.others),
-            compacted,
-            bool(configs.get("node.id", configs.get("broker.id"))),
-            lambda topic, number: wanted.takes(Name(topic, number)),
-            () if tiered is None and result.lacks_remote_storage else tiered,
+            directories=_directories(log_dirs),
+            is_kraft=any(entry.name == file_names.PARTITION_METADATA for part in of_broker for entry in part.others),
+            is_complete=bool(configs.get("node.id", configs.get("broker.id"))),
+            takes=lambda topic, number: wanted.takes(Name(topic, number)),
+            tiered=() if result.lacks_remote_storage else None,
         )
+        metadata = result.image if image is None else image
+        context = context if metadata is None else _with_metadata(context, metadata)
         made = findings(result, context)
         is_here = all(part.files is LOCAL for part in of_broker)
         yield Started(
@@ -196,12 +183,29 @@ def started(
             VerdictFacts(
                 result.log_dirs,
                 partial(_copied, mine, wanted),
-                partial(_others, replicas, result.node_id),
+                partial(_others, context.replicas, result.node_id),
                 aside if is_here else None,
                 replaced if is_here else None,
                 is_partial=wanted.is_choosy,
             ),
         )
+
+
+def _with_metadata(context: Context, image: ClusterImage) -> Context:
+    from kdump.answers.topic_configs import compacted_topics, tiered_topics
+
+    topics = image.topics.by_name
+    return context._replace(
+        replicas={
+            (name, number): tuple(state.replicas)
+            for name, topic in topics.items()
+            for number, state in topic.partitions.items()
+        },
+        ids={name: topic.id for name, topic in topics.items()},
+        nodes=_registered(image),
+        compacted=compacted_topics(image),
+        tiered=tiered_topics(image),
+    )
 
 
 def _copied(partitions: Mapping[str, Sequence[Partition]], wanted: Wanted, log_dir: str) -> str:

@@ -29,10 +29,9 @@ def text(uuid):
     return urlsafe_b64encode(uuid).decode()[:22]
 
 
-def records(*values, base=0):
-    return forge.batch(
-        [forge.record(None, value, offset=number) for number, value in enumerate(values)], base_offset=base
-    )
+def records(*values, base=0, epoch=0):
+    made = [forge.record(None, value, offset=number) for number, value in enumerate(values)]
+    return forge.batch(made, base_offset=base, leader_epoch=epoch)
 
 
 def assignment(topic, partition, directory):
@@ -947,6 +946,48 @@ def test_log_dirs_of_two_clusters_are_two_brokers_unless_one_is_named(broker):
     assert done.returncode == 3
     start, _ = started(broker)
     assert (start["starts"], codes(start["fatal"])) == (False, ["cluster-id-differs"])
+
+
+@pytest.fixture
+def foreign(broker):
+    """Give d2 to broker 1 of another cluster: its metadata log has a topic idem with another id, and no topic plain."""
+    other, metadata = broker / "d2", broker / "d2" / "__cluster_metadata-0"
+    ids = (other / "meta.properties").read_text().replace(CLUSTER, CLUSTER[::-1])
+    (other / "meta.properties").write_text(ids)
+    (other / "idem-0" / "partition.metadata").write_text(f"version: 0\ntopic_id: {text(bytes(15) + bytes([9]))}")
+    metadata.mkdir()
+    values = [
+        metadata_value("FeatureLevelRecord", name="metadata.version", featureLevel=21),
+        metadata_value("TopicRecord", name="idem", topicId=bytes(15) + b"\x09"),
+        metadata_value(
+            "PartitionRecord",
+            1,
+            partitionId=0,
+            topicId=bytes(15) + b"\x09",
+            replicas=[1],
+            isr=[1],
+            leader=1,
+            directories=[DIRS["d2"]],
+        ),
+    ]
+    (metadata / f"{0:020}.log").write_bytes(records(*values, epoch=1))
+    return broker
+
+
+def test_log_dirs_of_two_clusters_have_two_metadata_logs(foreign):
+    log = foreign / "d1" / "__cluster_metadata-0" / f"{0:020}.log"
+    log.write_bytes(log.read_bytes() + records(assignment("plain", 1, "d2"), base=5))
+    done = kdump("check", "d1", "d2", cwd=foreign)
+    printed_text = done.stdout.decode()
+    assert (done.returncode, done.stderr) == (3, b"")
+    assert (
+        "2 partitions of broker 1 are in a log dir that is not among the paths: idem-0, plain-1. No other"
+        in printed_text
+    )
+    assert (
+        f"\nsafe to start broker 1 of cluster {CLUSTER[::-1]} with only d2 in its log.dirs: nothing is lost\n"
+        in printed_text
+    )
 
 
 def test_a_log_dir_without_the_metadata_log_is_not_all_of_its_broker(broker):
