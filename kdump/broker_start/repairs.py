@@ -124,8 +124,7 @@ class Repairs:
                 "all changes after the backup are then lost."
             )
         if cause.code is Code.NODE_ID_DIFFERS:
-            log_dir = posixpath.dirname(_properties(cause.file or ""))
-            text = text.format(log_dir=path_text(log_dir), found=cause.found)
+            text = text.format(log_dir=path_text(_log_dir_of(cause)), found=cause.found)
         if cause.code in SPARE:
             unneeded, needed = SPARE[cause.code]
             text = unneeded if self._is_unneeded(cause) else needed
@@ -207,7 +206,7 @@ class Repairs:
     def _check_without_foreign(self, cause: StartCause) -> Iterator[str]:
         """Yield, for the first such cause only, the command that checks the log dirs without those of other brokers."""
         foreign = [each for each in self._start.fatal if each.code in FOREIGN]
-        others = {posixpath.dirname(_properties(each.file or "")) for each in foreign}
+        others = {_log_dir_of(each) for each in foreign}
         own = [shell_path(each) for each in self._start.log_dirs if posixpath.normpath(each) not in others]
         if cause is foreign[0] and own and self._start.node_id is not None:
             names = " and ".join(sorted(map(path_text, others)))
@@ -265,8 +264,8 @@ class Repairs:
 
     def _directory(self, cause: StartCause) -> str | None:
         """Return the registered directory id that no other log dir has; None if there are none or several such ids."""
-        file = posixpath.dirname(_properties(cause.file or ""))
-        known = {each for path, each in self._directories.items() if posixpath.normpath(path) != file}
+        mine = _log_dir_of(cause)
+        known = {each for path, each in self._directories.items() if posixpath.normpath(path) != mine}
         candidates = [each for each in self._nodes.get(self._node or 0, ()) if each not in known]
         return candidates[0] if len(candidates) == 1 else None
 
@@ -307,6 +306,11 @@ def _swap(cause: StartCause) -> str | None:
     file, suffix = cause.file or "", f".{file_names.LOG}.{file_names.SWAP}"
     renamed = f"{file}.{file_names.SWAP}"
     return next((each for each in (file, renamed) if each.endswith(suffix) and cause.text.startswith(f"{each},")), None)
+
+
+def _log_dir_of(cause: StartCause) -> str:
+    """Return the normalized path of the log dir whose ``meta.properties`` is the file of a cause."""
+    return posixpath.normpath(posixpath.dirname(_properties(cause.file or "")))
 
 
 def _properties(file: str) -> str:

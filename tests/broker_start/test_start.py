@@ -990,6 +990,11 @@ def test_log_dirs_of_two_clusters_have_two_metadata_logs(foreign):
     )
 
 
+def test_the_check_without_the_log_dir_of_another_broker_lacks_its_path(foreign):
+    text = kdump("check", "./d1", "./d2", "--config", "node.id=1", cwd=foreign).stdout.decode()
+    assert "After the removal of d2 from log.dirs:\n  kdump check ./d1 --config node.id=1\n" in text
+
+
 def test_a_log_dir_without_the_metadata_log_is_not_all_of_its_broker(broker):
     (broker / "d2" / "idem-0" / "leader-epoch-checkpoint").write_bytes(bytes(10))
     done = kdump("check", "d2", "-o", "jsonl", cwd=broker)
