@@ -147,9 +147,12 @@ class Repairs:
         return text
 
     def commands(self, cause: StartCause) -> Iterator[str]:
-        """Yield the shell commands that remove a cause, in order."""
+        """Yield the shell commands that remove a cause, in order.
+
+        With log dirs of other brokers, there is only the command that checks the log dirs without them.
+        """
         file = cause.file
-        if file is None:
+        if file is None or (self.is_mixed and cause.code not in FOREIGN):
             return
         if self._is_unneeded(cause) or cause.code in MOVED or cause.code is Code.QUORUM_STATE_BROKEN:
             yield aside(file)
@@ -237,6 +240,11 @@ class Repairs:
         return cause.code is Code.BOOTSTRAP_BROKEN or any(
             log.log_start_offset == 0 and log.outcome in whole for log in logs
         )
+
+    @property
+    def is_mixed(self) -> bool:
+        """Whether log dirs of other brokers or clusters are among the log dirs."""
+        return any(cause.code in FOREIGN for cause in self._start.fatal)
 
     @property
     def _node(self) -> int | None:

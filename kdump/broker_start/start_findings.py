@@ -130,6 +130,8 @@ class _StartFindings:
             )
         for cause in self.start.unserved:
             yield self._unserved(cause)
+        if self.repairs.is_mixed:
+            return  # repairs by the metadata of one broker would damage the log dirs of the other
         if self.start.node_id is None and self.start.fatal:
             for log in self.start.logs:
                 yield from self._hidden(log, self._facts(log))
