@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from kdump.log_dirs.partition import Partition
 
 METADATA_DIR: Final = "metadata.log.dir"
+NO_IDS: Final = frozenset({Code.META_PROPERTIES_MISSING, Code.META_PROPERTIES_UNREADABLE})
+"""Causes for which the ids of a log dir are unknown."""
 RESERVED: Final = meta_properties.RESERVED_IDS
 """Directory ids below this number do not identify a log dir (UNASSIGNED, LOST, MIGRATING)."""
 
@@ -266,8 +268,8 @@ def brokers(
 
     If ``options`` has a node.id, all log dirs belong to one broker. Otherwise log dirs with the same node.id and
     cluster.id belong to one broker. But a copy (the same directory.id and a common partition) counts as a separate
-    broker, and so does a log dir without ids. A log dir with a broken ``meta.properties`` is added to the other broker,
-    if there is only one (:func:`_is_of`).
+    broker, and so does a log dir without ids. A log dir with a broken or missing ``meta.properties`` is added to the
+    other broker, if there is only one (:func:`_is_of`).
 
     ``partitions`` are the result of a finder: log dirs among them are not listed again.
     """
@@ -288,16 +290,17 @@ def brokers(
     known = [held for key, held in found if key is not None]
     if len(known) == 1:
         (mine,) = known
-        lost = [held for key, held in found if key is None and _is_of(mine, *held)]
-        mine += (each for held in lost for each in held)
+        for key, held in found[:]:
+            if key is None and _is_of(mine, *held):
+                mine += held
+                found.remove((key, held))
         mine.sort(key=dirs.index)
-        found = [(key, held) for key, held in found if held not in lost]
     return [BrokerDirs(held, options, is_complete=False) for _, held in found]
 
 
 def _is_of(known: Sequence[DirIds], one: DirIds) -> bool:
-    """Return whether a log dir has a broken ``meta.properties``, and no partition that is in ``known``."""
-    is_broken = one.ids is not None or (one.cause is not None and one.cause.code is Code.META_PROPERTIES_UNREADABLE)
+    """Return whether a log dir has a broken or missing ``meta.properties``, and no partition that is in ``known``."""
+    is_broken = one.ids is not None or (one.cause is not None and one.cause.code in NO_IDS)
     names = {name for each in known for name in _partitions(each.log_dir)}
     return is_broken and one.log_dir.files is known[0].log_dir.files and not names & _partitions(one.log_dir)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 from typing import TYPE_CHECKING, Final
 
+from kdump.broker_start import broker_dirs
 from kdump.broker_start.outcome import StartOutcome
 from kdump.checks.log_dir import STARTS_WITHOUT_BOOTSTRAP
 from kdump.checks.repair_commands import aside, in_turn, metadata_command, replaced, swaps_aside
@@ -84,7 +85,7 @@ SPARE: Final = {
     ),
 }
 """Cause -> two pieces of advice: for a file that the metadata log makes unnecessary, and for a file that is needed."""
-NO_IDS: Final = frozenset({Code.META_PROPERTIES_MISSING, Code.META_PROPERTIES_UNREADABLE, Code.NODE_ID_MISSING})
+NO_IDS: Final = frozenset({*broker_dirs.NO_IDS, Code.NODE_ID_MISSING})
 """Causes that are repaired by writing ``meta.properties``."""
 FOREIGN: Final = frozenset({Code.CLUSTER_ID_DIFFERS, Code.NODE_ID_DIFFERS})
 """Causes that are repaired by removing a log dir from log.dirs."""
