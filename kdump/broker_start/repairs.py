@@ -12,7 +12,7 @@ from kdump.checks.repair_commands import aside, in_turn, metadata_command, repla
 from kdump.errors import many
 from kdump.findings import labelled, salvage
 from kdump.findings.codes import Code
-from kdump.formats.partition_metadata import id_text
+from kdump.formats.partition_metadata import id_of, id_text
 from kdump.internal_topics import CLUSTER_METADATA
 from kdump.log_dirs import file_names
 from kdump.log_dirs.file_names import parse_folder
@@ -104,6 +104,7 @@ class Repairs:
     """The advice and commands for one broker.
 
     ``ids``: topic name -> topic id. ``nodes``: broker id -> directory ids. ``directories``: log dir -> directory.id.
+    ``clusters``: log dir -> cluster.id.
     """
 
     def __init__(
@@ -112,8 +113,10 @@ class Repairs:
         ids: Mapping[str, bytes],
         nodes: Mapping[int, tuple[str, ...]],
         directories: Mapping[str, str],
+        clusters: Mapping[str, str],
     ) -> None:
-        self._start, self._ids, self._nodes, self._directories = start, ids, nodes, directories
+        self._start, self._ids, self._nodes = start, ids, nodes
+        self._directories, self._clusters = _normal(directories), _normal(clusters)
 
     def advice(self, cause: StartCause) -> str:
         """Return the advice for a cause, or "" if there is none."""
@@ -135,7 +138,7 @@ class Repairs:
             text = FUTURE_IS_AHEAD
         if cause.code in NO_IDS:
             text += f" It needs the lines {', '.join(self._lines(cause))}."
-            if self._start.cluster_id is None:
+            if self._cluster(cause) is None:
                 text += (
                     " No file in these log dirs has the cluster id. Find it in the application logs of this broker, "
                     "after 'Cluster ID =', or in meta.properties of another node of the cluster."
@@ -262,7 +265,7 @@ class Repairs:
 
     def _lines(self, cause: StartCause) -> list[str]:
         node = str(self._node) if self._start.node_id is not None or self._is_alone else "N (of server.properties)"
-        cluster = self._start.cluster_id or "ID"
+        cluster = self._cluster(cause) or "ID"
         directory = self._directory(cause)
         return [
             "version=1",
@@ -271,15 +274,27 @@ class Repairs:
             *([f"directory.id={directory}"] if directory else []),
         ]
 
+    def _cluster(self, cause: StartCause) -> str | None:
+        """Return the cluster id of the log dirs, else a valid one in the broken file, else None."""
+        own = self._clusters.get(_log_dir_of(cause), "")
+        return self._start.cluster_id or (own if id_of(own) else None)
+
     def _directory(self, cause: StartCause) -> str | None:
-        """Return the registered directory id that no other log dir has; None if there are none or several such ids."""
+        """Return the directory id in the broken file, if it is registered, or if the registered ids are unknown.
+
+        Else return the registered id that no other log dir has; None if there are none or several such ids.
+        """
         mine = _log_dir_of(cause)
-        known = {each for path, each in self._directories.items() if posixpath.normpath(path) != mine}
+        own = self._directories.get(mine)
+        known = {each for path, each in self._directories.items() if path != mine}
         candidates = [each for each in self._nodes.get(self._node or 0, ()) if each not in known]
+        is_valid = int.from_bytes(id_of(own or "") or b"", "big") >= broker_dirs.RESERVED
+        if own in candidates or (is_valid and not self._nodes):
+            return own
         return candidates[0] if len(candidates) == 1 else None
 
     def _write_ids(self, cause: StartCause) -> Iterator[str]:
-        if (self._start.node_id is None or self._start.cluster_id is None) and not self._is_alone:
+        if (self._start.node_id is None or self._cluster(cause) is None) and not self._is_alone:
             return
         words = [
             NEW_ID if line == "cluster.id=ID" else shell_word(line) if "=" in line else line
@@ -315,6 +330,10 @@ def _swap(cause: StartCause) -> str | None:
     file, suffix = cause.file or "", f".{file_names.LOG}.{file_names.SWAP}"
     renamed = f"{file}.{file_names.SWAP}"
     return next((each for each in (file, renamed) if each.endswith(suffix) and cause.text.startswith(f"{each},")), None)
+
+
+def _normal(of_dirs: Mapping[str, str]) -> dict[str, str]:
+    return {posixpath.normpath(path): each for path, each in of_dirs.items()}
 
 
 def _log_dir_of(cause: StartCause) -> str:

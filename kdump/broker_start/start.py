@@ -580,7 +580,8 @@ class _BrokerRun:
             is_assigned=True,
         )
         is_elsewhere = directory != UNASSIGNED and target is None
-        if is_elsewhere and is_named and not self.is_complete:
+        held_offline = any(name in names(each) for each in self.offline)
+        if is_elsewhere and is_named and not self.is_complete and not held_offline:
             text = f"the metadata assigns {name} to a log dir that was not given"
             cause = StartCause(code=Code.METADATA_ELSEWHERE, file=None, text=text)
             self.unknown.append(cause)
@@ -588,7 +589,7 @@ class _BrokerRun:
             return
         if (is_elsewhere and self.offline) or (target is not None and target in self.offline):
             held = any((other.topic, other.partition) == (topic.name, number) for _, _, other in self.loaded)
-            if not held and not any(name in names(each) for each in self.offline):
+            if not held and not held_offline:
                 text = f"{text}: the log dir of the partition is offline"
                 cause = StartCause(code=Code.LOG_DIR_OFFLINE, file=None, text=text)
                 self.more.append(log.not_served(StartOutcome.OFFLINE)._replace(causes=(cause,)))

@@ -84,6 +84,8 @@ class Context(NamedTuple):
     """Broker id -> registered directory ids, from the metadata log."""
     directories: Mapping[str, str] = {}
     """Shown path of a log dir -> its directory.id."""
+    clusters: Mapping[str, str] = {}
+    """Shown path of a log dir -> its cluster.id."""
     is_kraft: bool = True
     """Whether any folder has ``partition.metadata``. Without this file an old broker may have written them."""
     compacted: Container[str] = Everything()
@@ -104,7 +106,7 @@ def findings(start: BrokerStart, context: Context) -> Iterator[Finding]:
 class _StartFindings:
     def __init__(self, start: BrokerStart, context: Context) -> None:
         self.start, self.context = start, context
-        self.repairs = Repairs(start, context.ids, context.nodes, context.directories)
+        self.repairs = Repairs(start, context.ids, context.nodes, context.directories, context.clusters)
         self.broker = "broker" if start.node_id is None else f"broker {start.node_id}"
         self.by_partition: dict[tuple[str, int], list[LogStart]] = defaultdict(list)
         for log in start.logs:

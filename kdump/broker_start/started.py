@@ -161,13 +161,15 @@ def started(
         mine = {log_dir: by_dir[log_dir] for log_dir in result.log_dirs if log_dir in by_dir}
         of_broker = [part for held in mine.values() for part in held]
         log_dirs = {log_dir: held[0] for log_dir, held in reversed(mine.items())}
+        properties = _properties(log_dirs)
         context = Context(
             facts,
             lambda topic, number, marks=result.checkpointed: {  # type: ignore[misc]  # bound now
                 **highest(marks, topic, number),
                 **groups.of(topic, number),
             },
-            directories=_directories(log_dirs),
+            directories={path: each["directory.id"] for path, each in properties.items() if "directory.id" in each},
+            clusters={path: each["cluster.id"] for path, each in properties.items() if "cluster.id" in each},
             is_kraft=any(entry.name == file_names.PARTITION_METADATA for part in of_broker for entry in part.others),
             is_complete=bool(configs.get("node.id", configs.get("broker.id"))),
             takes=lambda topic, number: wanted.takes(Name(topic, number)),
@@ -347,14 +349,13 @@ def _registered(image: ClusterImage) -> dict[int, tuple[str, ...]]:
     }
 
 
-def _directories(log_dirs: Mapping[str, Partition]) -> dict[str, str]:
-    found: dict[str, str] = {}
+def _properties(log_dirs: Mapping[str, Partition]) -> dict[str, Mapping[str, str]]:
+    """Return shown path of a log dir -> the values in its ``meta.properties``, also if a broker cannot use the file."""
+    found: dict[str, Mapping[str, str]] = {}
     for shown, part in log_dirs.items():
         with suppress(DamageError):  # the check of the log dir reports it
             data = _read(part, file_names.META_PROPERTIES)
-            text = None if data is None else meta_properties.read(data).directory_id
-            if text is not None:
-                found[shown] = text
+            found[shown] = {} if data is None else meta_properties.read(data).values
     return found
 
 

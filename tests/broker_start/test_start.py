@@ -479,6 +479,20 @@ def test_a_log_dir_with_lost_ids_belongs_to_the_only_other_broker(broker, zeroed
     assert "these are log dirs of 2 brokers" in kdump("check", "d1", "d2", cwd=broker).stdout.decode()
 
 
+@pytest.mark.parametrize(
+    ("broken", "line", "words"),
+    [("d2", "node.id=1", ["./d1", "./d2"]), ("d1", "version=1", ["./d1", "--config", "node.id=1"])],
+)
+def test_the_ids_that_a_broken_file_still_has_are_kept(broker, broken, line, words):
+    file = broker / broken / "meta.properties"
+    file.write_text(file.read_text().replace(line, "version=2" if line == "version=1" else ""))
+    done = kdump("check", *words, cwd=broker).stdout.decode()
+    ids = f"version=1 node.id=1 cluster.id={CLUSTER} directory.id={text(DIRS[broken])}"
+    assert f"  printf '%s\\n' {ids} > ./{broken}/meta.properties\n" in done
+    assert "not among the paths" not in done
+    assert "/dev/urandom" not in done
+
+
 def epochs(folder, *entries):
     lines = ["0", str(len(entries)), *(f"{epoch} {start}" for epoch, start in entries), ""]
     (folder / "leader-epoch-checkpoint").write_text("\n".join(lines))

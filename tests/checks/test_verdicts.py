@@ -463,7 +463,7 @@ def test_a_snapshot_is_no_way_out_if_another_controller_has_the_metadata_log(is_
     """One broker can have three controllers of their own."""
     cause = StartCause(Code.METADATA_REPLAY_BROKEN, "d1/__cluster_metadata-0", "", offset=85)
     start = BrokerStart("4.3.1", 1, "c", ("d1",), starts=False, fatal=(cause,), is_sole_controller=is_sole)
-    repairs = Repairs(start, {}, {1: ()}, {})
+    repairs = Repairs(start, {}, {1: ()}, {}, {})
     assert ("No other controller" in repairs.advice(cause)) is is_sole
     assert (list(repairs.commands(cause)) == ["kdump metadata d1"]) is not is_sole
 
