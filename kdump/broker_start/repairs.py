@@ -12,6 +12,7 @@ from kdump.checks.repair_commands import aside, in_turn, metadata_command, repla
 from kdump.errors import many
 from kdump.findings import labelled, salvage
 from kdump.findings.codes import Code
+from kdump.findings.verdict import WITHOUT_LOG_DIR
 from kdump.formats.partition_metadata import id_of, id_text
 from kdump.internal_topics import CLUSTER_METADATA
 from kdump.log_dirs import file_names
@@ -48,6 +49,8 @@ ADVICE: Final = {
     Code.CLEANER_CHECKPOINT_BROKEN: "Move the file away: compaction then begins at the log start.",
     Code.FOLDER_IS_DANGLING: "The folder is a link, and its target is missing. Mount the disk of the target, and run "
     "kdump check again. Move the link away only if the disk is lost.",
+    Code.LOG_DIR_MISSING: "Mount the disk of the log dir, and run kdump check again. Only if the disk is lost: "
+    f"{WITHOUT_LOG_DIR}, and run kdump check again.",
     Code.FILE_IMMUTABLE: "Remove the attributes that forbid changes. lsattr -d shows them.",
     Code.FOLDER_IS_FILE: "Move the file away: the broker needs a folder of this name.",
     Code.DIRECTORY_ID_TWICE: "Remove the line directory.id from one of the two files: a broker assigns a new id, "

@@ -620,7 +620,8 @@ class _StartFindings:
             text=f"{many(len(logs), 'partition')} of {self.broker} "
             f"{'is' if len(logs) == 1 else 'are'} in a log dir that is not among the paths: {shown}",
             missing=0,
-            advice="Name all log dirs of the broker. A start without this log dir creates empty logs.",
+            advice="Name all log dirs of the broker. A broker does not start while a log dir of log.dirs is "
+            "missing. If it is removed from log.dirs, a start creates empty logs.",
         )
 
     def _served(self, log: LogStart) -> Iterator[Finding]:

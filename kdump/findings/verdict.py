@@ -48,6 +48,10 @@ RESTORE_METADATA: Final = (
     "Only if __cluster_metadata-0 is lost: keep the broker stopped, restore the folder from a backup or from another "
     "controller, and run kdump check again."
 )
+WITHOUT_LOG_DIR: Final = (
+    "remove it from log.dirs, or format an empty folder in its place (kafka-storage.sh format --ignore-formatted, with "
+    "the cluster.id of the other log dirs)"
+)
 OR_START: Final = f"Or start the broker with the damaged log ({START}): the lines above say what it truncates."
 OF_DAMAGE: Final = (
     f"Then put the folder from salvaged/logs in the place of the damaged one, and run kdump check again. {OR_START}"
@@ -235,8 +239,9 @@ def _after_salvage(folders: Sequence[str], of: VerdictFacts) -> Iterator[str]:
 def _without_a_log_dir(all_dirs: str) -> tuple[str, ...]:
     return (
         all_dirs,
-        f"Only if the missing log dir is lost: start the broker ({START}). It creates its partitions empty, and "
-        "fetches the records of those that have another replica. All other records of that log dir are lost.",
+        f"Only if the missing log dir is lost: {WITHOUT_LOG_DIR}. Then start the broker ({START}). It creates the "
+        "partitions of that log dir empty, and fetches the records of those that have another replica. All other "
+        "records of that log dir are lost.",
     )
 
 

@@ -217,6 +217,15 @@ def test_one_log_dir_of_two_leaves_open_what_the_other_holds(broker):
     assert logs["idem", 0, "idem-0"][1:] == (0, 2)
 
 
+@pytest.mark.parametrize(("words", "last"), [(["."], True), (["d1", "d2", "--config", "node.id=1"], False)])
+def test_a_broker_does_not_start_without_a_lost_log_dir_until_its_log_dirs_change(broker, words, last):
+    """A broker of 3.9.2 ended: No `meta.properties` found in d2."""
+    shutil.rmtree(broker / "d2")
+    shown = kdump("check", *words, cwd=broker).stdout.decode()
+    way_out = "is lost: remove it from log.dirs, or format an empty folder in its place (kafka-storage.sh format"
+    assert way_out in (shown.splitlines()[-1] if last else shown)
+
+
 def test_after_a_kill_the_partitions_of_a_log_dir_that_fails_are_begun_elsewhere(broker):
     (broker / "d2" / ".kafka_cleanshutdown").unlink()
     (broker / "d2" / "idem-0" / "leader-epoch-checkpoint").write_bytes(bytes(10))
