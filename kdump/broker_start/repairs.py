@@ -98,6 +98,7 @@ SOLE_NODE: Final = (
     "only for the sole node of a cluster, if its old cluster id is not found (otherwise write the file with the old id)"
 )
 """The label of a command that must not run on a node of a larger cluster."""
+OF_CLUSTER: Final = "only if this log dir belongs to cluster {cluster}, as the other log dirs do"
 TARGET: Final = "the target of the link, whose disk must be mounted"
 DISK_IS_LOST: Final = "only if the disk is lost"
 BY_SNAPSHOT: Final = "start on a snapshot that has all records below offset {offset}, and not record {offset}"
@@ -107,7 +108,7 @@ class Repairs:
     """The advice and commands for one broker.
 
     ``ids``: topic name -> topic id. ``nodes``: broker id -> directory ids. ``directories``: log dir -> directory.id.
-    ``clusters``: log dir -> cluster.id.
+    ``clusters``: log dir of any broker -> cluster.id.
     """
 
     def __init__(
@@ -146,7 +147,7 @@ class Repairs:
                     " No file in these log dirs has the cluster id. Find it in the application logs of this broker, "
                     "after 'Cluster ID =', or in meta.properties of another node of the cluster."
                 )
-                if self._is_alone:
+                if self._is_alone and not self._clusters:
                     text += (
                         " The command of this finding writes a new cluster id. Run it only if the cluster has no other "
                         "node and you cannot find the old id: nodes of a cluster refuse a node with another cluster id."
@@ -278,9 +279,14 @@ class Repairs:
         ]
 
     def _cluster(self, cause: StartCause) -> str | None:
-        """Return the cluster id of the log dirs, else a valid one in the broken file, else None."""
+        """Return a valid cluster id in the broken file, else that of the other log dirs of the broker, else None."""
         own = self._clusters.get(_log_dir_of(cause), "")
-        return self._start.cluster_id or (own if id_of(own) else None)
+        return own if id_of(own) else self._start.cluster_id
+
+    def _others_cluster(self) -> str | None:
+        """Return the cluster id of all log dirs of other brokers; None if there are none or several such ids."""
+        found = set(self._clusters.values())
+        return found.pop() if len(found) == 1 else None
 
     def _directory(self, cause: StartCause) -> str | None:
         """Return the directory id in the broken file, if it is registered, or if the registered ids are unknown.
@@ -297,14 +303,17 @@ class Repairs:
         return candidates[0] if len(candidates) == 1 else None
 
     def _write_ids(self, cause: StartCause) -> Iterator[str]:
-        if (self._start.node_id is None or self._cluster(cause) is None) and not self._is_alone:
+        lines, is_known = self._lines(cause), self._cluster(cause) is not None
+        if (self._start.node_id is None or not is_known) and not self._is_alone:
             return
-        words = [
-            NEW_ID if line == "cluster.id=ID" else shell_word(line) if "=" in line else line
-            for line in self._lines(cause)
-        ]
+        others = self._others_cluster()
+        if not is_known and self._clusters and others is None:
+            return
+        new = NEW_ID if others is None else shell_word(f"cluster.id={others}")
+        words = [new if line == "cluster.id=ID" else shell_word(line) for line in lines]
         command = f"printf '%s\\n' {' '.join(words)} > {shell_path(_properties(cause.file or ''))}"
-        yield labelled(SOLE_NODE, command) if NEW_ID in words else command
+        label = SOLE_NODE if others is None else OF_CLUSTER.format(cluster=others)
+        yield command if is_known else labelled(label, command)
 
     def _begin_with_a_snapshot(self, cause: StartCause) -> Iterator[str]:
         """Yield the commands with which the node starts from a snapshot without the broken record.

@@ -157,19 +157,20 @@ def started(
     by_dir: dict[str, list[Partition]] = {}
     for part in partitions:
         by_dir.setdefault(part.files.shown(part.log_dir or "."), []).append(part)
+    properties = _properties({log_dir: held[0] for log_dir, held in by_dir.items()})
+    clusters = {path: each["cluster.id"] for path, each in properties.items() if "cluster.id" in each}
+    directories = {path: each["directory.id"] for path, each in properties.items() if "directory.id" in each}
     for result in found:
         mine = {log_dir: by_dir[log_dir] for log_dir in result.log_dirs if log_dir in by_dir}
         of_broker = [part for held in mine.values() for part in held]
-        log_dirs = {log_dir: held[0] for log_dir, held in reversed(mine.items())}
-        properties = _properties(log_dirs)
         context = Context(
             facts,
             lambda topic, number, marks=result.checkpointed: {  # type: ignore[misc]  # bound now
                 **highest(marks, topic, number),
                 **groups.of(topic, number),
             },
-            directories={path: each["directory.id"] for path, each in properties.items() if "directory.id" in each},
-            clusters={path: each["cluster.id"] for path, each in properties.items() if "cluster.id" in each},
+            directories={path: each for path, each in directories.items() if path in mine},
+            clusters=clusters,
             is_kraft=any(entry.name == file_names.PARTITION_METADATA for part in of_broker for entry in part.others),
             is_complete=bool(configs.get("node.id", configs.get("broker.id"))),
             takes=lambda topic, number: wanted.takes(Name(topic, number)),

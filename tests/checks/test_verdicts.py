@@ -12,7 +12,7 @@ import sys
 import pytest
 
 from kdump.broker_start.outcome import BrokerStart, StartCause
-from kdump.broker_start.repairs import Repairs
+from kdump.broker_start.repairs import SOLE_NODE, Repairs
 from kdump.checks.repair_commands import aside
 from kdump.findings import Code
 from kdump.findings.verdict import StartVerdict
@@ -466,6 +466,25 @@ def test_a_snapshot_is_no_way_out_if_another_controller_has_the_metadata_log(is_
     repairs = Repairs(start, {}, {1: ()}, {}, {})
     assert ("No other controller" in repairs.advice(cause)) is is_sole
     assert (list(repairs.commands(cause)) == ["kdump metadata d1"]) is not is_sole
+
+
+@pytest.mark.parametrize(
+    ("clusters", "starts"),
+    [
+        ({}, [f": '{SOLE_NODE}' && printf '%s\\n' version=1 node.id=1 \"cluster.id=$(head "]),
+        ({"./d1": CLUSTER, "d2": OTHER}, [f"printf '%s\\n' version=1 node.id=1 cluster.id={CLUSTER} > d1/"]),
+        (
+            {"d2": CLUSTER},
+            [f": 'only if this log dir belongs to cluster {CLUSTER}, as the other log dirs do' && printf "],
+        ),
+        ({"d2": CLUSTER, "d3": OTHER}, []),
+    ],
+)
+def test_a_new_cluster_id_is_written_only_if_no_log_dir_has_one(clusters, starts):
+    cause = StartCause(Code.META_PROPERTIES_MISSING, "d1/meta.properties", "")
+    start = BrokerStart("4.3.1", None, None, ("d1",), starts=False, fatal=(cause,))
+    commands = list(Repairs(start, {}, {1: ()}, {}, clusters).commands(cause))
+    assert [command[: len(begin)] for command, begin in zip(commands, starts, strict=True)] == starts
 
 
 def test_a_batch_above_the_limit_names_the_limit_that_suffices(cases):
