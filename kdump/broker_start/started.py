@@ -152,22 +152,24 @@ def started(
 
     ``image`` is the metadata of all brokers. If it is None, each broker's own metadata log counts.
     """
-    groups = CommittedOffsets(partitions)
-    facts = dict(_facts(partitions, {result.folder: result for result in results}, groups))
     by_dir: dict[str, list[Partition]] = {}
     for part in partitions:
         by_dir.setdefault(part.files.shown(part.log_dir or "."), []).append(part)
     properties = _properties({log_dir: held[0] for log_dir, held in by_dir.items()})
     clusters = {path: each["cluster.id"] for path, each in properties.items() if "cluster.id" in each}
     directories = {path: each["directory.id"] for path, each in properties.items() if "directory.id" in each}
+    groups = {each: CommittedOffsets(_of_cluster(each, by_dir, clusters)) for each in (None, *clusters.values())}
+    checked = {result.folder: result for result in results}
+    facts = dict(_facts(partitions, checked, lambda log_dir: groups[clusters.get(log_dir)]))
     for result in found:
         mine = {log_dir: by_dir[log_dir] for log_dir in result.log_dirs if log_dir in by_dir}
         of_broker = [part for held in mine.values() for part in held]
+        committed = groups.get(result.cluster_id, groups[None])
         context = Context(
             facts,
-            lambda topic, number, marks=result.checkpointed: {  # type: ignore[misc]  # bound now
+            lambda topic, number, marks=result.checkpointed, of=committed: {  # type: ignore[misc]  # bound now
                 **highest(marks, topic, number),
-                **groups.of(topic, number),
+                **of.of(topic, number),
             },
             directories={path: each for path, each in directories.items() if path in mine},
             clusters=clusters,
@@ -192,6 +194,14 @@ def started(
                 is_partial=wanted.is_choosy,
             ),
         )
+
+
+def _of_cluster(
+    cluster: str | None, by_dir: Mapping[str, Sequence[Partition]], clusters: Mapping[str, str]
+) -> list[Partition]:
+    """Return the partitions in log dirs of a cluster or of an unknown one; all if the paths name one cluster."""
+    kept = {None, cluster} if len(set(clusters.values())) > 1 else {None, *clusters.values()}
+    return [part for log_dir, held in by_dir.items() if clusters.get(log_dir) in kept for part in held]
 
 
 def _with_metadata(context: Context, image: ClusterImage) -> Context:
@@ -311,7 +321,9 @@ def _index_sizes(part: Partition) -> tuple[int, int] | None:
 
 
 def _facts(
-    partitions: Sequence[Partition], checked: Mapping[str, CheckedPartition], groups: CommittedOffsets
+    partitions: Sequence[Partition],
+    checked: Mapping[str, CheckedPartition],
+    groups: Callable[[str], CommittedOffsets],
 ) -> Iterator[tuple[str, LogEvidence]]:
     closed = _closed(partitions)
     for part in partitions:
@@ -323,7 +335,7 @@ def _facts(
         grave = {one.code for one in wrong if one.is_grave}
         evidence = dict(result.reaches)
         if not result.size and part.partition is not None and not leftover_of(part):
-            evidence |= groups.of(part.topic, part.partition)
+            evidence |= groups(part.files.shown(part.log_dir or ".")).of(part.topic, part.partition)
         base = min([each.base_offset or 0 for each in part.segments], default=0)
         yield (
             shown,

@@ -113,3 +113,18 @@ def test_check_counts_offsets_that_a_group_has_committed(cases, tmp_path):
     found = [line for line in lines if line["kind"] == "finding" and line["missing"]]
     assert [(line["missing"], line["file"]) for line in found] == [(9000, "d1/orders-1")]
     assert "committed by a group: 9000" in found[0]["text"]
+
+
+def test_groups_of_another_cluster_prove_no_records(cases, tmp_path):
+    place = tmp_path / "nopm-after"
+    shutil.copytree(cases / "verdict" / "nopm-after", place)
+    (place / "d2").mkdir()
+    for folder in place.glob("d1/orders-1.*"):
+        shutil.rmtree(folder)
+    for folder in place.glob("d1/__consumer_offsets-*"):
+        folder.rename(place / "d2" / folder.name)
+    ids = (place / "d1" / "meta.properties").read_text()
+    (place / "d2" / "meta.properties").write_text(ids.replace("cluster.id=", "cluster.id=A"))
+    assert b"committed by a group" not in kdump("check", "d1", "d2", cwd=place).stdout
+    (place / "d2" / "meta.properties").write_text(ids)
+    assert b"committed by a group: 9000" in kdump("check", "d1", "d2", cwd=place).stdout
