@@ -19,7 +19,7 @@ from kdump.broker_start.shortfall import CommittedOffsets, highest
 from kdump.broker_start.start_findings import Context, LogEvidence, findings
 from kdump.checks.folder import leftover_of
 from kdump.checks.indexes import is_preallocated
-from kdump.checks.repair_commands import aside, copied, replaced
+from kdump.checks.repair_commands import aside, beside, copied, replaced
 from kdump.errors import DamageError, Reporter, UnreadableError, first_of
 from kdump.findings import Level, of_a_copy
 from kdump.findings.codes import Code
@@ -290,12 +290,13 @@ def _closed(partitions: Sequence[Partition]) -> set[str]:
     A broker preallocates both indexes of the newest segment (AbstractIndex), and trims them when it closes the log. If
     more than a fifth of the logs in a log dir are trimmed, none counts as closed. If one index of a log still has the
     preallocated size that is usual in the log dir, the log is not closed: another program changed the other index.
+    Folders that replace a folder in ``LOG_DIR.aside`` do not count: kdump salvage writes trimmed indexes.
     """
     found: set[str] = set()
     by_dir: dict[str, dict[str, tuple[int, int]]] = {}
     for part in partitions:
         sizes = _index_sizes(part)
-        if sizes is not None:
+        if sizes is not None and not (_are_trimmed(*sizes) and _is_replaced(part)):
             by_dir.setdefault(part.log_dir, {})[part.files.shown(part.folder)] = sizes
     for each in by_dir.values():
         trimmed = {folder for folder, sizes in each.items() if _are_trimmed(*sizes)}
@@ -304,6 +305,17 @@ def _closed(partitions: Sequence[Partition]) -> set[str]:
         closed = {folder for folder in trimmed if all(map(ne, each[folder], usual))}
         found |= closed if 4 * len(trimmed) <= len(each) - len(trimmed) else set()
     return found
+
+
+def _is_replaced(part: Partition) -> bool:
+    """Return whether the former folder of the partition was moved away, as printed commands do."""
+    if part.files is not LOCAL:
+        return False
+    former = posixpath.join(beside(part.log_dir, file_names.ASIDE), posixpath.basename(part.folder))
+    try:
+        return LOCAL.look(former) is not None
+    except UnreadableError:
+        return False
 
 
 def _are_trimmed(index: int, times: int) -> bool:

@@ -58,6 +58,7 @@ OF_DAMAGE: Final = (
 )
 FOLLOW: Final = "Follow the advice of the findings (what to do), and run kdump check again."
 OR_ACCEPT: Final = f"Or start the broker ({START}), if these effects of a start are intended."
+OF_UNSURE_END: Final = f"{FOLLOW} If no segment is missing, start the broker ({START})."
 OF_METADATA: Final = (
     f"Copy {METADATA_FOLDER} from another controller or from a backup, and run kdump check again. {OR_START}"
 )
@@ -176,8 +177,9 @@ def _verdict(
         if damaged:
             text = f"{wait}{many_are(files, 'log file')} damaged: {_first(damaged)}"
             steps = list(_after_salvage(salvaged, log_dirs))
-            if not steps and not all(map(_is_metadata_damage, damaged)):
-                steps = [OF_DAMAGE]
+            rest = [finding for finding in damaged if not _is_metadata_damage(finding)]
+            if rest and not steps:
+                steps = [OF_DAMAGE if any(each.code != Code.RECORDS_MISSING for each in rest) else OF_UNSURE_END]
             steps += [OF_METADATA] if any(map(_is_metadata_damage, damaged)) else []
             return StartVerdict(text, "damaged", commands, tuple(steps))
         text = f"{f'{broker} starts' if starts else unknown}, but offsets are missing in {many(files, 'log file')}"

@@ -1214,6 +1214,16 @@ def test_a_closed_segment_beside_open_logs_shows_that_a_newer_one_is_lost(broker
     assert missing == [f"idem-{number}" for number in range(reported)]
 
 
+def test_a_salvaged_folder_is_no_closed_segment(broker):
+    """kdump salvage writes trimmed indexes. The printed commands move the damaged folder to d2.aside."""
+    _after_a_kill(broker, closed=1)
+    done = kdump("check", "d1", "d2", cwd=broker).stdout.decode()
+    assert "\nFollow the advice of the findings (what to do), and run kdump check again. If no segment is " in done
+    assert "salvage" not in done
+    (broker / "d2.aside" / "idem-0").mkdir(parents=True)
+    assert ("records-missing", None) not in findings(broker)[1]
+
+
 @pytest.mark.parametrize("suffix", ["index", "timeindex"])
 def test_an_open_log_with_one_changed_index_is_not_closed(broker, suffix):
     _after_a_kill(broker, closed=0)
