@@ -1,8 +1,9 @@
 """Makes the verdict on one broker from findings: whether to start it, the records that a start loses, and commands."""
 
 import re
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from posixpath import basename, dirname, normpath
+from shlex import split
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from kdump.errors import first_of, many, many_are
@@ -152,7 +153,8 @@ def _verdict(
             () if _lead_on(commands) else (FOLLOW,),
         )
     loses = [finding for finding in findings if finding.loses is not None]
-    missing = [finding for finding in findings if finding.missing is not None and finding.code != HELD]
+    restored = _restored(findings)
+    missing = list(_missing(findings, restored))
     held = [finding for finding in findings if finding.missing is not None and finding.code == HELD]
     wait = f"DO NOT START {broker} yet: "
     if loses or missing or held:
@@ -161,7 +163,8 @@ def _verdict(
             later = _without_a_log_dir(all_dirs)
         else:
             has_index = any(finding.code == Code.NO_LOG for finding in findings)
-            later = tuple(_later(missing, log_dirs, salvaged, has_commands=bool(commands), has_index=has_index))
+            moved = [*salvaged, *(each for each in map(_folder, missing) if basename(each) in restored)]
+            later = tuple(_later(missing, log_dirs, moved, has_commands=bool(commands), has_index=has_index))
         metadata = any(map(_is_metadata_damage, findings))
         later = (*_after_salvage(salvaged, log_dirs), *((OF_METADATA,) if metadata else ()), *later)
         if not later and not _lead_on(commands):
@@ -176,12 +179,7 @@ def _verdict(
         files = len({finding.file for finding in damaged or of_logs})
         if damaged:
             text = f"{wait}{many_are(files, 'log file')} damaged: {_first(damaged)}"
-            steps = list(_after_salvage(salvaged, log_dirs))
-            rest = [finding for finding in damaged if not _is_metadata_damage(finding)]
-            if rest and not steps:
-                steps = [OF_DAMAGE if any(each.code != Code.RECORDS_MISSING for each in rest) else OF_UNSURE_END]
-            steps += [OF_METADATA] if any(map(_is_metadata_damage, damaged)) else []
-            return StartVerdict(text, "damaged", commands, tuple(steps))
+            return StartVerdict(text, "damaged", commands, tuple(_of_damage(damaged, salvaged, log_dirs)))
         text = f"{f'{broker} starts' if starts else unknown}, but offsets are missing in {many(files, 'log file')}"
         return StartVerdict(f"{text}: {_first(of_logs)}", "missing", commands)
     if starts is None:
@@ -197,6 +195,24 @@ def _verdict(
     return StartVerdict(text, "unknown" if log_dirs.is_partial else "rebuilt" if derived else "safe", commands)
 
 
+def _restored(findings: Sequence[Finding]) -> dict[str, int]:
+    """Return partition -> the records that a -stray, -delete or -future folder has and commands restore."""
+    held = (finding for finding in findings if finding.code == HELD and finding.commands)
+    return {basename(each.file).rpartition(".")[0]: (each.loses or 0) + (each.missing or 0) for each in held}
+
+
+def _missing(findings: Sequence[Finding], restored: Mapping[str, int]) -> Iterator[Finding]:
+    """Yield the findings on missing records, without the records that commands restore."""
+    for finding in findings:
+        if finding.missing is None or finding.code == HELD:
+            continue
+        there = restored.get(basename(_folder(finding)), 0)
+        if not there:
+            yield finding
+        elif finding.missing > there:
+            yield finding._replace(missing=finding.missing - there)
+
+
 def _lead_on(commands: Sequence[str]) -> bool:
     """Return whether commands end with a check, or change files: a check is then printed after them."""
     return any(changes_files(each) or label_of(each)[1].startswith(CHECK) for each in commands)
@@ -206,13 +222,11 @@ def _with_copies(commands: Sequence[str], grave: Sequence[Finding], of: VerdictF
     """Return commands and copies of the log dirs that they change. A copy has the condition that all changes share."""
     conditions: dict[str, set[str]] = {}
     for finding in grave:
-        file = normpath(finding.file)
-        for log_dir in sorted(of.paths, key=len, reverse=True):
-            path = normpath(log_dir)
-            if path in {".", file} or file.startswith(f"{path.rstrip('/')}/"):
-                labels = {label_of(command)[0] for command in finding.commands if changes_files(command)}
-                conditions.setdefault(log_dir, set()).update(labels)
-                break
+        changes = [label_of(command) for command in finding.commands if changes_files(command)]
+        named = [(label, word) for label, command in changes for word in split(command) if "/" in word]
+        for label, file in (*((label, finding.file) for label, _ in changes), *named):
+            if (log_dir := _log_dir_of(file, of.paths)) is not None:
+                conditions.setdefault(log_dir, set()).add(label)
     made, first = list(commands), []
     for log_dir, labels in conditions.items():
         copy = of.copied(log_dir)
@@ -225,6 +239,28 @@ def _with_copies(commands: Sequence[str], grave: Sequence[Finding], of: VerdictF
         elif labels:
             first.append(copy)
     return [*first, *made]
+
+
+def _log_dir_of(file: str, log_dirs: Sequence[str]) -> str | None:
+    """Return the log dir that has a file, or None."""
+    file = normpath(file)
+    for log_dir in sorted(log_dirs, key=len, reverse=True):
+        path = normpath(log_dir)
+        is_in = file.startswith(f"{path.rstrip('/')}/") or (path == "." and not file.startswith(("/", "../")))
+        if path == file or is_in:
+            return log_dir
+    return None
+
+
+def _of_damage(damaged: Sequence[Finding], salvaged: Sequence[str], of: VerdictFacts) -> Iterator[str]:
+    """Yield the steps for damaged logs. ``salvaged``: the folders that commands salvage."""
+    rest = [finding for finding in damaged if not _is_metadata_damage(finding)]
+    if salvaged:
+        yield from _after_salvage(salvaged, of)
+    elif rest:
+        yield OF_DAMAGE if any(each.code != Code.RECORDS_MISSING for each in rest) else OF_UNSURE_END
+    if len(rest) < len(damaged):
+        yield OF_METADATA
 
 
 def _after_salvage(folders: Sequence[str], of: VerdictFacts) -> Iterator[str]:

@@ -596,6 +596,27 @@ def test_a_start_loses_the_records_that_only_a_future_folder_has(broker, beside)
     assert started(broker)[1]["plain", 0, "plain-0"] == ("loaded", 0, 2)
 
 
+@pytest.mark.parametrize(("mark", "missing"), [(2, 0), (5, 3)])
+def test_records_that_a_future_folder_restores_are_not_missing(broker, mark, missing):
+    """The commands change both log dirs, so both are copied first."""
+    current, _ = future_of(broker)
+    (current / f"{0:020}.log").write_bytes(records(b"a"))
+    for each in DIRS:
+        (broker / each / ".kafka_cleanshutdown").unlink()
+    (broker / "d1" / "replication-offset-checkpoint").write_text(f"0\n1\nplain 0 {mark}\n")
+    text = kdump("check", "d1", "d2", cwd=broker).stdout.decode()
+    assert "DO NOT START broker 1 yet: a start loses 1 record: " in text
+    already = f"; {missing} records are missing already: d1/plain-0\n"
+    assert ("missing already" in text, already in text) == (missing > 0, missing > 0)
+    copies = [line.split()[2] for line in text.splitlines() if line.startswith("  [ -e ")]
+    assert sorted(copies) == ["d1.copy", "d2.copy"]
+    commands = printed(broker, ["d1", "d2"])
+    assert sum("mv d1/plain-0 " in command for command in commands) == 1
+    for command in commands:
+        subprocess.run(["bash", "-c", command], cwd=broker, check=True)
+    assert missing or findings(broker) == (0, set())
+
+
 @pytest.mark.parametrize("records_left", [0, 1, 2])
 def test_a_future_folder_that_ends_below_the_current_log_loses_nothing(broker, records_left):
     _, future = future_of(broker)
