@@ -294,9 +294,14 @@ def _closed(partitions: Sequence[Partition]) -> set[str]:
     """
     found: set[str] = set()
     by_dir: dict[str, dict[str, tuple[int, int]]] = {}
+    replaced_in: dict[str, frozenset[str]] = {}
     for part in partitions:
         sizes = _index_sizes(part)
-        if sizes is not None and not (_are_trimmed(*sizes) and _is_replaced(part)):
+        if sizes is None:
+            continue
+        if part.log_dir not in replaced_in:
+            replaced_in[part.log_dir] = _moved_away(part)
+        if posixpath.basename(part.folder) not in replaced_in[part.log_dir] or not _are_trimmed(*sizes):
             by_dir.setdefault(part.log_dir, {})[part.files.shown(part.folder)] = sizes
     for each in by_dir.values():
         trimmed = {folder for folder, sizes in each.items() if _are_trimmed(*sizes)}
@@ -307,15 +312,14 @@ def _closed(partitions: Sequence[Partition]) -> set[str]:
     return found
 
 
-def _is_replaced(part: Partition) -> bool:
-    """Return whether the former folder of the partition was moved away, as printed commands do."""
+def _moved_away(part: Partition) -> frozenset[str]:
+    """Return the names of the folders that printed commands have moved out of the partition's log dir."""
     if part.files is not LOCAL:
-        return False
-    former = posixpath.join(beside(part.log_dir, file_names.ASIDE), posixpath.basename(part.folder))
+        return frozenset()
     try:
-        return LOCAL.look(former) is not None
+        return frozenset(entry.name for entry in LOCAL.entries(beside(part.log_dir, file_names.ASIDE)))
     except UnreadableError:
-        return False
+        return frozenset()
 
 
 def _are_trimmed(index: int, times: int) -> bool:

@@ -189,7 +189,7 @@ def joined(commands: Sequence[str]) -> tuple[str, ...]:
     return tuple(found)
 
 
-_LABELLED: Final = re.compile(r": '((?:[^']|'\\'')*)' && (.*)", re.DOTALL)
+_LABELLED: Final = r"(?s): '((?:[^']|'\\'')*)' && (.*)"
 
 
 def labelled(label: str, command: str) -> str:
@@ -200,7 +200,7 @@ def labelled(label: str, command: str) -> str:
 
 def label_of(command: str) -> tuple[str, str]:
     """Return the label of a command, or "", and the command without it."""
-    found = _LABELLED.fullmatch(command)
+    found = re.fullmatch(_LABELLED, command)
     return ("", command) if found is None else (found[1].replace(r"'\''", "'"), found[2])
 
 

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from posixpath import basename, dirname, normpath
-from shlex import split
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from kdump.errors import first_of, many, many_are
@@ -137,7 +136,7 @@ def _verdict(
 ) -> StartVerdict:
     grave = [finding for finding in findings if finding.is_grave]
     commands = joined([command for finding in grave for command in finding.commands])
-    commands = tuple(_with_copies(commands, grave, log_dirs))
+    commands = tuple(_with_copies(commands, grave, log_dirs)) if commands else ()
     salvaged = list(dict.fromkeys(_folder(finding) for finding in grave if any(map(is_salvage, finding.commands))))
     all_dirs = ALL_DIRS.format(broker=broker)
     findings = [finding for finding in findings if finding.code != OF_SEVERAL]
@@ -220,6 +219,8 @@ def _lead_on(commands: Sequence[str]) -> bool:
 
 def _with_copies(commands: Sequence[str], grave: Sequence[Finding], of: VerdictFacts) -> list[str]:
     """Return commands and copies of the log dirs that they change. A copy has the condition that all changes share."""
+    from shlex import split
+
     conditions: dict[str, set[str]] = {}
     for finding in grave:
         changes = [label_of(command) for command in finding.commands if changes_files(command)]
