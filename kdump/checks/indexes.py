@@ -3,9 +3,8 @@
 The caller passes the batches and the contents of the indexes to :class:`IndexCheck`. No file is read here.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import Final, NamedTuple
 
 from kdump.checks.offset_index import OffsetIndexCheck
 from kdump.checks.time_index import TimeIndexCheck
@@ -16,13 +15,9 @@ from kdump.findings.codes import Code
 from kdump.formats.offset_index import OffsetIndex
 from kdump.formats.time_index import TimeIndex
 from kdump.log_dirs.file_names import INDEXES, LOG, TIME_INDEX, TXN_INDEX, beside_log
+from kdump.records.record_batch import Batches, RecordBatch
 from kdump.segments.batch_runs import Run
 from kdump.transaction_replay.replay import Replay
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from kdump.records.record_batch import Batches, RecordBatch
 
 LOG_ADVICE: Final = "The log itself is damaged: copy the log before a broker starts and truncates it."
 

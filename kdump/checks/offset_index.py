@@ -6,22 +6,17 @@ have several batches; the last one is before the next entry. An entry must be ab
 the previous entry, so one wrong entry gives one finding.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, NamedTuple
 
 from kdump.errors import DamageError, many
 from kdump.findings import Finding, Level
 from kdump.findings.codes import Code
 from kdump.formats.offset_index import OffsetIndex, OffsetPosition
 from kdump.primitives.wire import INT64_END
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from kdump.records.record_batch import RecordBatch
-    from kdump.segments.batch_runs import Run
+from kdump.records.record_batch import RecordBatch
+from kdump.segments.batch_runs import Run
 
 ADVICE: Final = (
     "A broker can rebuild the indexes from the log. With the broker stopped, move the .index of the segment away: a "
