@@ -108,7 +108,7 @@ class Repairs:
     """The advice and commands for one broker.
 
     ``ids``: topic name -> topic id. ``nodes``: broker id -> directory ids. ``directories``: log dir -> directory.id.
-    ``clusters``: log dir of any broker -> cluster.id.
+    ``clusters``: normalized path of a log dir of any broker -> cluster.id.
     """
 
     def __init__(
@@ -120,7 +120,7 @@ class Repairs:
         clusters: Mapping[str, str],
     ) -> None:
         self._start, self._ids, self._nodes = start, ids, nodes
-        self._directories, self._clusters = _normal(directories), _normal(clusters)
+        self._directories, self._clusters = normal(directories), clusters
 
     def advice(self, cause: StartCause) -> str:
         """Return the advice for a cause, or "" if there is none."""
@@ -344,7 +344,8 @@ def _swap(cause: StartCause) -> str | None:
     return next((each for each in (file, renamed) if each.endswith(suffix) and cause.text.startswith(f"{each},")), None)
 
 
-def _normal(of_dirs: Mapping[str, str]) -> dict[str, str]:
+def normal(of_dirs: Mapping[str, str]) -> dict[str, str]:
+    """Return values by the normalized paths of log dirs."""
     return {posixpath.normpath(path): each for path, each in of_dirs.items()}
 
 

@@ -85,7 +85,7 @@ class Context(NamedTuple):
     directories: Mapping[str, str] = {}
     """Shown path of a log dir -> its directory.id."""
     clusters: Mapping[str, str] = {}
-    """Shown path of a log dir of any broker -> its cluster.id."""
+    """Normalized path of a log dir of any broker -> its cluster.id."""
     is_kraft: bool = True
     """Whether any folder has ``partition.metadata``. Without this file an old broker may have written them."""
     compacted: Container[str] = Everything()

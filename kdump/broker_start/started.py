@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from kdump.broker_start.broker_dirs import cluster_differs, node_differs
 from kdump.broker_start.log_folder import KnownLog
-from kdump.broker_start.repairs import NO_IDS
+from kdump.broker_start.repairs import NO_IDS, normal
 from kdump.broker_start.shortfall import CommittedOffsets, highest
 from kdump.broker_start.start_findings import Context, LogEvidence, findings
 from kdump.checks.folder import leftover_of
@@ -158,7 +158,8 @@ def started(
     properties = _properties({log_dir: held[0] for log_dir, held in by_dir.items()})
     clusters = {path: each["cluster.id"] for path, each in properties.items() if "cluster.id" in each}
     directories = {path: each["directory.id"] for path, each in properties.items() if "directory.id" in each}
-    groups = {each: CommittedOffsets(_of_cluster(each, by_dir, clusters)) for each in (None, *clusters.values())}
+    groups = {each: CommittedOffsets(_of_cluster(each, by_dir, clusters)) for each in {None, *clusters.values()}}
+    clusters_by_dir = normal(clusters)
     checked = {result.folder: result for result in results}
     facts = dict(_facts(partitions, checked, lambda log_dir: groups[clusters.get(log_dir)]))
     for result in found:
@@ -171,8 +172,8 @@ def started(
                 **highest(marks, topic, number),
                 **of.of(topic, number),
             },
-            directories={path: each for path, each in directories.items() if path in mine},
-            clusters=clusters,
+            directories={path: directories[path] for path in mine if path in directories},
+            clusters=clusters_by_dir,
             is_kraft=any(entry.name == file_names.PARTITION_METADATA for part in of_broker for entry in part.others),
             is_complete=bool(configs.get("node.id", configs.get("broker.id"))),
             takes=lambda topic, number: wanted.takes(Name(topic, number)),

@@ -472,7 +472,7 @@ def test_a_snapshot_is_no_way_out_if_another_controller_has_the_metadata_log(is_
     ("clusters", "starts"),
     [
         ({}, [f": '{SOLE_NODE}' && printf '%s\\n' version=1 node.id=1 \"cluster.id=$(head "]),
-        ({"./d1": CLUSTER, "d2": OTHER}, [f"printf '%s\\n' version=1 node.id=1 cluster.id={CLUSTER} > d1/"]),
+        ({"d1": CLUSTER, "d2": OTHER}, [f"printf '%s\\n' version=1 node.id=1 cluster.id={CLUSTER} > d1/"]),
         (
             {"d2": CLUSTER},
             [f": 'only if this log dir belongs to cluster {CLUSTER}, as the other log dirs do' && printf "],
