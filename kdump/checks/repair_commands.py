@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from kdump.errors import UnreadableError
-from kdump.findings import labelled
+from kdump.findings import labelled, salvage_output
 from kdump.log_dirs import file_names
 from kdump.log_dirs.finder import is_made_from
 from kdump.log_dirs.local import LOCAL
@@ -16,8 +16,6 @@ from kdump.primitives.terminal import path_text, shell_path
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-SALVAGED: Final = f"{file_names.SALVAGED}/logs"
-"""The folder of the partitions in the output of the printed ``kdump salvage``."""
 _FOLDER: Final = r".+-[0-9]{1,10}(?:\.[0-9a-f]{32}-(?:delete|future|stray))?"
 
 
@@ -36,7 +34,7 @@ def aside(path: str) -> str:
 
 def replaced(folder: str) -> str:
     """Return the shell command that moves a partition folder away, and puts its salvaged copy in its place."""
-    copy = posixpath.join(SALVAGED, posixpath.basename(posixpath.normpath(folder)))
+    copy = posixpath.join(salvage_output(), "logs", posixpath.basename(posixpath.normpath(folder)))
     return in_turn([aside(folder), f"cp -a {shell_path(copy)} {shell_path(folder)}"])
 
 

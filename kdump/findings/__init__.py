@@ -6,7 +6,7 @@ A finding is a problem or a remark. A remark never changes the exit status. :mod
 import re
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
-from posixpath import basename
+from posixpath import basename, exists
 from typing import Any, Final, NamedTuple, cast
 
 from kdump.errors import ExitStatus, brief
@@ -165,12 +165,23 @@ def status(findings: Iterable[Finding]) -> int:
 
 METADATA_FOLDER: Final = "__cluster_metadata-0"
 _SALVAGE: Final = "kdump salvage "
-_OUT: Final = " --out salvaged"
+_IN_LOG_DIR: Final = ("meta.properties", "recovery-point-offset-checkpoint")
+_IN_PARTITION: Final = ("partition.metadata", "leader-epoch-checkpoint")
+
+
+def salvage_output() -> str:
+    """Return the output folder of the printed ``kdump salvage``.
+
+    It is above the current folder if that is a log dir or a partition folder: a broker does not start with a folder of
+    another name in a log dir.
+    """
+    above = 1 if any(map(exists, _IN_LOG_DIR)) else 2 if any(map(exists, _IN_PARTITION)) else 0
+    return "../" * above + "salvaged"
 
 
 def salvage(words: Iterable[str]) -> str:
     """Return the shell command that salvages partition folders. ``words`` are their paths, quoted for a shell."""
-    return f"{_SALVAGE}{' '.join(words)}{_OUT}"
+    return f"{_SALVAGE}{' '.join(words)} --out {salvage_output()}"
 
 
 def salvageable(folders: Iterable[str]) -> list[str]:
@@ -181,10 +192,11 @@ def salvageable(folders: Iterable[str]) -> list[str]:
 def joined(commands: Sequence[str]) -> tuple[str, ...]:
     """Return commands without repetitions. All salvage commands become one command with one output."""
     found = list(dict.fromkeys(commands))
-    several = [command for command in found if command.startswith(_SALVAGE) and command.endswith(_OUT)]
+    out = f" --out {salvage_output()}"
+    several = [command for command in found if command.startswith(_SALVAGE) and command.endswith(out)]
     if len(several) > 1:
-        folders = dict.fromkeys(command.removeprefix(_SALVAGE).removesuffix(_OUT) for command in several)
-        found[found.index(several[0])] = f"{_SALVAGE}{' '.join(folders)}{_OUT}"
+        folders = dict.fromkeys(command.removeprefix(_SALVAGE).removesuffix(out) for command in several)
+        found[found.index(several[0])] = f"{_SALVAGE}{' '.join(folders)}{out}"
         found = [command for command in found if command not in several[1:]]
     return tuple(found)
 

@@ -299,7 +299,7 @@ def _later(
         yield "- If the .log of a segment was moved or renamed: put it back, and run kdump check again."
     folders = list(dict.fromkeys(map(_folder, missing)))
     left = [_folder(finding) for finding in missing if finding.code != Code.PARTITION_MISSING]
-    names = first_of([basename(folder) for folder in folders], SHOWN)
+    names = first_of([basename(folder).strip(".") or "the partition" for folder in folders], SHOWN)
     copy = f"copy {names} from there into {first_of(list(dict.fromkeys(map(_log_dir, folders))), SHOWN)}"
     moves = [of.aside(folder) for folder in dict.fromkeys(left)] if of.aside is not None else []
     if moves and len(moves) <= SHOWN and not any(folder in salvaged for folder in left):

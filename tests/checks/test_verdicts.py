@@ -607,6 +607,12 @@ def test_the_step_after_salvage_is_said(cases, tmp_path):
         "  mkdir -p d1.aside/ && mv d1/orders-0 d1.aside/ && cp -a salvaged/logs/orders-0 d1/orders-0\n"
     ) in text
     assert "yet: a start loses 4,666 records: " in text  # which salvage recovers
+    inside = check(tmp_path / "d1", ".")[1]  # a broker does not start with a folder of another name in a log dir
+    assert "\n  kdump salvage ./orders-0 --out ../salvaged\n" in inside
+    assert " && cp -a ../salvaged/logs/orders-0 ./orders-0\n" in inside
+    inside = check(tmp_path / "d1" / "orders-0", ".")[1]
+    assert "\n  kdump salvage . --out ../../salvaged\n" in inside
+    assert " 333 records of the partition are then lost for good" in inside
     assert "(the checksum is wrong); 333 records are missing already: d1/orders-0\n" in text
     for command in printed_commands.commands(text):
         subprocess.run(["bash", "-c", command], cwd=tmp_path, env=environment(), check="salvage" not in command)
