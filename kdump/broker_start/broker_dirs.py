@@ -20,7 +20,7 @@ from kdump.log_dirs.partition import listed_log_dirs
 from kdump.primitives.compression import DEFAULT_LIMIT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 
     from kdump.log_dirs.files import Files
     from kdump.log_dirs.partition import Partition
@@ -290,18 +290,25 @@ def brokers(
     known = [held for key, held in found if key is not None]
     if len(known) == 1:
         (mine,) = known
-        for key, held in found[:]:
-            if key is None and _is_of(mine, *held):
+        names = {name for each in mine for name in _partitions(each.log_dir)}
+        others = []
+        for key, held in found:
+            if key is None and _is_of(mine, names, *held):
                 mine += held
-                found.remove((key, held))
+                names |= _partitions(held[0].log_dir)
+            else:
+                others.append((key, held))
+        found = others
         mine.sort(key=dirs.index)
     return [BrokerDirs(held, options, is_complete=False) for _, held in found]
 
 
-def _is_of(known: Sequence[DirIds], one: DirIds) -> bool:
-    """Return whether a log dir has a broken or missing ``meta.properties``, and no partition that is in ``known``."""
+def _is_of(known: Sequence[DirIds], names: Set[str], one: DirIds) -> bool:
+    """Return whether a log dir has a broken or missing ``meta.properties``, and no partition of ``names``.
+
+    ``names``: the partitions of the log dirs ``known``.
+    """
     is_broken = one.ids is not None or (one.cause is not None and one.cause.code in NO_IDS)
-    names = {name for each in known for name in _partitions(each.log_dir)}
     return is_broken and one.log_dir.files is known[0].log_dir.files and not names & _partitions(one.log_dir)
 
 
