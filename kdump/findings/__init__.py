@@ -163,7 +163,7 @@ def status(findings: Iterable[Finding]) -> int:
     return ExitStatus.DERIVED if any(finding.level is Level.DERIVED for finding in found) else 0
 
 
-METADATA_FOLDER: Final = "__cluster_metadata-0"
+METADATA_FOLDER: Final = f"{METADATA_LOG}0"
 _SALVAGE: Final = "kdump salvage "
 _IN_LOG_DIR: Final = ("meta.properties", "recovery-point-offset-checkpoint")
 _IN_PARTITION: Final = ("partition.metadata", "leader-epoch-checkpoint")

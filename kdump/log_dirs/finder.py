@@ -220,8 +220,7 @@ class Finder:
                     continue
                 found, place = self._at(path, files)
                 if len(found) > 1:
-                    made = self._made_by_kdump(found, place)
-                    found = [entry for entry in found if entry.path not in made]
+                    found = self._not_made_by_kdump(found, place)
             except UnreadableError as error:
                 self.fail(error)
                 continue
@@ -453,21 +452,21 @@ class Finder:
                     # a broker does not read folders inside partition folders
                     foreign = in_partition or (in_log_dir and is_foreign(folder.name))
                     yield found._replace(foreign=True) if foreign else found
-            below = [(folder_name_in(folder.name, entry.name), entry) for entry in others if entry.is_folder]
-            if below and not is_log_dir:
-                made = self._made_by_kdump([entry for _, entry in below], files)
-                below = [(named, entry) for named, entry in below if entry.path not in made]
+            folders = [entry for entry in others if entry.is_folder]
+            if folders and not is_log_dir:
+                folders = self._not_made_by_kdump(folders, files)
+            below = [(folder_name_in(folder.name, entry.name), entry) for entry in folders]
             below.sort(key=_folder_order, reverse=True)
             state = is_log_dir, not is_log_dir and (in_log_dir or in_partition)
             left += [(named, entry, *state) for named, entry in below if self._enters(named, entry, files, is_log_dir)]
 
-    def _made_by_kdump(self, folders: Sequence[Entry], files: Files) -> set[str]:
-        """Return the paths of folders that the commands of ``kdump check`` made, and report them as notes.
+    def _not_made_by_kdump(self, entries: Sequence[Entry], files: Files) -> list[Entry]:
+        """Return entries without the folders that the commands of ``kdump check`` made. Notes report these folders.
 
         They are next to a log dir, or next to any folder for the output of ``kdump salvage``.
         """
         made = {}
-        by_path = {entry.path: entry for entry in folders}
+        by_path = {entry.path: entry for entry in entries}
         for path, entry in by_path.items():
             for suffix, what in _MADE.items():
                 origins = (each for each in _origins(path, suffix) if each in by_path)
@@ -477,7 +476,7 @@ class Finder:
                 made[path] = "the output of kdump salvage"
         for path, what in made.items():
             self.note(f"{files.shown(path)} is left out: it holds {what} (name the folder to read it)")
-        return set(made)
+        return [entry for entry in entries if entry.path not in made]
 
     def _is_packed(self, inside: Iterable[Entry], folder: str, files: Files) -> bool:
         """Return whether a plugin has compressed or encrypted the segments of a folder. If so, report the folder."""
