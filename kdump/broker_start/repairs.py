@@ -107,8 +107,8 @@ BY_SNAPSHOT: Final = "start on a snapshot that has all records below offset {off
 class Repairs:
     """The advice and commands for one broker.
 
-    ``ids``: topic name -> topic id. ``nodes``: broker id -> directory ids. ``directories``: log dir -> directory.id.
-    ``clusters``: normalized path of a log dir of any broker -> cluster.id.
+    ``ids``: topic name -> topic id. ``nodes``: broker id -> directory ids. ``directories`` and ``clusters``:
+    normalized path of a log dir -> directory.id and cluster.id. ``clusters`` has the log dirs of all brokers.
     """
 
     def __init__(
@@ -120,7 +120,7 @@ class Repairs:
         clusters: Mapping[str, str],
     ) -> None:
         self._start, self._ids, self._nodes = start, ids, nodes
-        self._directories, self._clusters = normal(directories), clusters
+        self._directories, self._clusters = directories, clusters
 
     def advice(self, cause: StartCause) -> str:
         """Return the advice for a cause, or "" if there is none."""

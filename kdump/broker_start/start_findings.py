@@ -83,7 +83,7 @@ class Context(NamedTuple):
     nodes: Mapping[int, tuple[str, ...]] = {}
     """Broker id -> registered directory ids, from the metadata log."""
     directories: Mapping[str, str] = {}
-    """Shown path of a log dir -> its directory.id."""
+    """Normalized path of a log dir -> its directory.id."""
     clusters: Mapping[str, str] = {}
     """Normalized path of a log dir of any broker -> its cluster.id."""
     is_kraft: bool = True

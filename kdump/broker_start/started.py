@@ -172,7 +172,7 @@ def started(
                 **highest(marks, topic, number),
                 **of.of(topic, number),
             },
-            directories={path: directories[path] for path in mine if path in directories},
+            directories=normal({path: directories[path] for path in mine if path in directories}),
             clusters=clusters_by_dir,
             is_kraft=any(entry.name == file_names.PARTITION_METADATA for part in of_broker for entry in part.others),
             is_complete=bool(configs.get("node.id", configs.get("broker.id"))),
@@ -222,8 +222,9 @@ def _with_metadata(context: Context, image: ClusterImage) -> Context:
     )
 
 
-def _copied(partitions: Mapping[str, Sequence[Partition]], wanted: Wanted, log_dir: str) -> str:
-    return copied(log_dir, None if wanted.is_choosy else sum(part.size for part in partitions.get(log_dir, ())))
+def _copied(partitions: Mapping[str, Sequence[Partition]], wanted: Wanted, log_dir: str, label: str) -> str:
+    size = None if wanted.is_choosy else sum(part.size for part in partitions.get(log_dir, ()))
+    return copied(log_dir, size, label)
 
 
 def _others(replicas: Mapping[tuple[str, int], Sequence[int]], own: int | None, partition: str) -> list[int]:

@@ -71,18 +71,18 @@ def _exists(path: str) -> bool:
         return False
 
 
-def copied(log_dir: str, size: int | None) -> str:
+def copied(log_dir: str, size: int | None, label: str = "") -> str:
     """Return the shell command that copies a log dir to ``LOG_DIR.copy``, unless that exists.
 
-    ``size``: the number of bytes of its logs; None if it is unknown.
+    ``size``: the number of bytes of its logs; None if it is unknown. ``label``: the condition of the copy, if any.
     """
     path = beside(log_dir, file_names.COPY)
     target, part = shell_path(path), shell_path(path + file_names.COPY_PART.removeprefix(file_names.COPY))
     of_size = "" if size is None else f" ({(size >> 20) + 1:,} MiB of log)"
     kept = f"; {path_text(path)} exists and is kept: if a broker has started since that copy, move it away first"
-    label = f"first copy {path_text(log_dir)}{of_size}{kept if _exists(path) else ''}"
+    label = label or f"first copy {path_text(log_dir)}{of_size}"
     whole = in_turn([f"cp -a {shell_path(posixpath.join(log_dir, '.'))} {part}", f"mv {part} {target}"])
-    return labelled(label, f"[ -e {target} ] || {{ {whole}; }}")
+    return labelled(f"{label}{kept if _exists(path) else ''}", f"[ -e {target} ] || {{ {whole}; }}")
 
 
 def in_turn(commands: Iterable[str]) -> str:

@@ -17,7 +17,6 @@ from kdump.findings import (
     is_salvage,
     joined,
     label_of,
-    labelled,
 )
 from kdump.findings.codes import Code
 
@@ -97,8 +96,8 @@ class VerdictFacts(NamedTuple):
 
     paths: Sequence[str] = ()
     """The log dirs that commands may change."""
-    copied: Callable[[str], str] = str
-    """Returns the command that copies a log dir, with a label."""
+    copied: Callable[[str, str], str] = lambda log_dir, _: log_dir
+    """Returns the command that copies a log dir, with a label. The second argument is the condition of the copy."""
     others: Callable[[str], Sequence[int]] = lambda _: ()
     """Returns the other brokers with a replica of a partition, from the metadata log."""
     aside: Callable[[str], str] | None = None
@@ -230,14 +229,12 @@ def _with_copies(commands: Sequence[str], grave: Sequence[Finding], of: VerdictF
                 conditions.setdefault(log_dir, set()).add(label)
     made, first = list(commands), []
     for log_dir, labels in conditions.items():
-        copy = of.copied(log_dir)
         label = next(iter(labels)) if len(labels) == 1 else ""
+        copy = of.copied(log_dir, label)
         if label:
             at = next(number for number, command in enumerate(made) if label_of(command)[0] == label)
-            first_copy, command = label_of(copy)
-            kept = "".join(first_copy.partition("; ")[1:])
-            made.insert(at, labelled(f"{label}{kept}", command))
-        elif labels:
+            made.insert(at, copy)
+        else:
             first.append(copy)
     return [*first, *made]
 
