@@ -17,7 +17,7 @@ def store(tmp_path):
 
 
 def check(store, *more):
-    done = kdump("check", TIERED / "logs", "--config", "process.roles=broker", "--remote", store, *more)
+    done = kdump("check", TIERED / "logs", "--remote", store, *more)
     damaged = [line.strip() for line in done.stdout.decode().splitlines() if line.strip().startswith("DAMAGED")]
     return done.returncode, damaged, done.stderr.decode()
 
