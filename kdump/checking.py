@@ -115,8 +115,8 @@ def prepared(
         if places := log_dirs(paths, partitions, given):
             from kdump.broker_start import broker_dirs
 
-            options = _options(release, given, wanted)
-            how = how._replace(release=options.release.number)
+            options = _options(release, given, wanted, how.interval)
+            how = how._replace(release=options.release.number, interval=options.interval)
             brokers = broker_dirs.brokers(places, options, partitions)
     except StoreError as error:
         fail(error)
@@ -126,7 +126,7 @@ def prepared(
     clusters = {each.ids.cluster_id for one in brokers for each in one.ids if each.ids is not None} - {None}
     is_one_cluster = len(clusters) < 2  # topics of several clusters have the same names and other ids
     if is_one_cluster and any(part.topic == CLUSTER_METADATA for part in partitions):
-        from kdump.answers.topic_configs import compacted_topics
+        from kdump.answers.topic_configs import compacted_topics, index_intervals
         from kdump.broker_start.started import metadata_image
 
         def unread(error: UnreadableError) -> None:
@@ -135,7 +135,12 @@ def prepared(
                 fail(error)
 
         image = metadata_image(partitions, unread, wrong.append)
-        how = how._replace(compacted=compacted_topics(image), alone=_alone(image), ids=_ids(image))
+        how = how._replace(
+            compacted=compacted_topics(image),
+            alone=_alone(image),
+            ids=_ids(image),
+            intervals=index_intervals(image),
+        )
     whole = None if wrong else image
     return CheckedPaths(partitions, wanted, image, given, whole, options, brokers), how
 
@@ -291,12 +296,22 @@ def _is_folder(files: Files, path: str) -> bool:
     return files is not LOCAL or os.path.isdir(path)  # noqa: PTH112  pathlib is slow
 
 
-def _options(name: str | None, configs: Mapping[str, str], wanted: Wanted) -> StartOptions:
+def _options(name: str | None, configs: Mapping[str, str], wanted: Wanted, interval: int) -> StartOptions:
+    from kdump.answers.topic_configs import INDEX_INTERVAL
     from kdump.broker_start import release
     from kdump.broker_start.broker_dirs import StartOptions
 
     known = release.of(name or release.NEWEST)
-    return StartOptions(known, configs, node_id(configs), wanted.max_batch_bytes, is_release_known=name is not None)
+    given = configs.get(f"log.{INDEX_INTERVAL}", configs.get(INDEX_INTERVAL))
+    number = None if given is None else java_config_integer(given, 32)
+    return StartOptions(
+        known,
+        configs,
+        node_id(configs),
+        wanted.max_batch_bytes,
+        is_release_known=name is not None,
+        interval=interval if number is None or number < 0 else number,
+    )
 
 
 def node_id(configs: Mapping[str, str]) -> int | None:

@@ -163,6 +163,19 @@ def tiered_topics(image: ClusterImage) -> frozenset[str]:
     return frozenset(name for name in image.topics.by_name if configs.of(name, None).is_on("remote.storage.enable"))
 
 
+def index_intervals(image: ClusterImage | None) -> dict[str, int]:
+    """Return topic -> its own valid ``index.interval.bytes``; empty without an image."""
+    own = {} if image is None else image.configs.resources
+    texts = {
+        name: configs[INDEX_INTERVAL]
+        for (kind, name), configs in own.items()
+        if INDEX_INTERVAL in configs and kind == _TOPIC
+    }
+    numbers = {name: java_config_integer(text, 32) for name, text in texts.items()}
+    return {name: number for name, number in numbers.items() if number is not None and number >= 0}
+
+
+INDEX_INTERVAL: Final = "index.interval.bytes"
 _TOPIC: Final = 2
 _BROKER: Final = 4
 

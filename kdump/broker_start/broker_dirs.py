@@ -15,6 +15,7 @@ from kdump.errors import DamageError, StoreError, UnreadableError
 from kdump.findings.codes import Code
 from kdump.formats import meta_properties
 from kdump.formats.partition_metadata import id_of
+from kdump.formats.sparse_index import DEFAULT_INTERVAL
 from kdump.log_dirs import file_names
 from kdump.log_dirs.partition import listed_log_dirs
 from kdump.primitives.compression import DEFAULT_LIMIT
@@ -206,9 +207,10 @@ def node_differs(shown: str, expected: int | None, found: int | None) -> str:
 
 
 class StartOptions(NamedTuple):
-    """The release, configs and node.id of the broker. ``limit`` is the size of the largest batch in bytes.
+    """The release, configs and node.id of the broker.
 
-    ``is_release_known``: the user named the release. Otherwise the broker may have an older release.
+    ``limit``: the size of the largest batch in bytes. ``interval``: the index.interval.bytes of topics without their
+    own. ``is_release_known``: the user named the release. Otherwise the broker may have an older release.
     """
 
     release: release.StartRelease = release.of(release.NEWEST)
@@ -216,6 +218,7 @@ class StartOptions(NamedTuple):
     node_id: int | None = None
     limit: int = DEFAULT_LIMIT
     is_release_known: bool = True
+    interval: int = DEFAULT_INTERVAL
 
 
 class BrokerDirs:

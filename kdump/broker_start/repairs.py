@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final
 
 from kdump.broker_start import broker_dirs
 from kdump.broker_start.outcome import StartOutcome
-from kdump.checks.log_dir import STARTS_WITHOUT_BOOTSTRAP
 from kdump.checks.repair_commands import aside, in_turn, metadata_command, replaced, swaps_aside
 from kdump.errors import many
 from kdump.findings import labelled, salvage
@@ -83,7 +82,7 @@ SPARE: Final = {
         "Copy the snapshot from another controller or from a backup.",
     ),
     Code.BOOTSTRAP_BROKEN: (
-        f"Move the file away: {STARTS_WITHOUT_BOOTSTRAP}",
+        "Move the file away: this node has the metadata log, and starts without this file.",
         "Restore __cluster_metadata-0 and this file from a backup.",
     ),
 }
@@ -149,8 +148,9 @@ class Repairs:
                 )
                 if self._is_alone and not self._clusters:
                     text += (
-                        " The command of this finding writes a new cluster id. Run it only if the cluster has no other "
-                        "node and you cannot find the old id: nodes of a cluster refuse a node with another cluster id."
+                        " The command of this finding writes a new cluster id. No record is lost by it, but run it "
+                        "only if the cluster has no other node and you cannot find the old id: nodes of a cluster "
+                        "refuse a node with another cluster id."
                     )
         return text
 

@@ -29,7 +29,6 @@ from kdump.findings.codes import Code
 from kdump.formats import checkpoints
 from kdump.formats.checkpoint_text import NumberDamageError
 from kdump.formats.partition_metadata import id_text
-from kdump.formats.sparse_index import DEFAULT_INTERVAL
 from kdump.internal_topics import CLUSTER_METADATA
 from kdump.log_dirs import file_names
 from kdump.primitives.encodings import java_config_integer, java_integer
@@ -46,7 +45,6 @@ if TYPE_CHECKING:
 
 ROLES: Final = "process.roles"
 CLEANER: Final = "log.cleaner.enable"
-INTERVAL: Final = "index.interval.bytes"
 VOTERS: Final = "controller.quorum.voters"
 UNASSIGNED: Final = bytes(15) + b"\x01"
 """``DirectoryId.UNASSIGNED``: the directory id of a replica without a log dir."""
@@ -95,6 +93,8 @@ class _BrokerRun:
         self.more: list[LogStart] = []
         self.whole_image = image
         self.image: ClusterImage | None = None
+        self.intervals: Mapping[str, int] = {}
+        """Topic -> its own ``index.interval.bytes``, from the metadata log."""
         self.voters: tuple[int, ...] = ()
         self.decides = True
         """Whether the node's own metadata log determines its partitions."""
@@ -183,6 +183,7 @@ class _BrokerRun:
 
     def _metadata_log(self) -> MetadataStart | None:
         """Predict the start of the metadata log. Set ``decides`` to False if it does not determine the partitions."""
+        from kdump.answers.topic_configs import index_intervals
         from kdump.broker_start import metadata_log
 
         try:
@@ -196,6 +197,7 @@ class _BrokerRun:
             self.decides = False
             return None
         self.image = found.image
+        self.intervals = index_intervals(found.image)
         self.voters = found.voters
         self.fatal += [
             cause for cause in found.fatal if cause.code is not Code.METADATA_REPLAY_BROKEN or self._is_controller()
@@ -428,10 +430,7 @@ class _BrokerRun:
         )
 
     def _interval(self, topic: str) -> int:
-        own = {} if self.image is None else self.image.configs.topic(topic)
-        given = own.get(INTERVAL, self.options.configs.get(f"log.{INTERVAL}", self.options.configs.get(INTERVAL)))
-        number = None if given is None else java_config_integer(given, 32)
-        return DEFAULT_INTERVAL if number is None or number < 0 else number
+        return self.intervals.get(topic, self.options.interval)
 
     def _stray(self, folder: log_folder.LogFolder, log: LogStart) -> LogStart:
         """Return the log with the outcome STRAY if the broker makes it stray (``isStrayReplica``), else unchanged.
@@ -699,6 +698,8 @@ class _BrokerRun:
         for number, (log_dir, folder, log) in enumerate(self.loaded):
             directory = self._assigned_directory(log)
             if directory is None or folder.parsed.state or log.outcome not in SERVED or log.outcome is None:
+                continue
+            if log_dir in self.offline or log_dir in self.late:
                 continue
             is_named = int.from_bytes(directory, "big") >= broker_dirs.RESERVED
             if directory in live or directory <= UNASSIGNED or (is_named and not has_all):  # or MIGRATING, which is 0

@@ -578,7 +578,8 @@ class _StartFindings:
             file=posixpath.join(log.log_dir or self.start.log_dirs[0], name),
             kind=Code.PARTITION_MISSING,
             text=f"the log dir of {name} is offline: a start can create an empty log in {log.log_dir}{missing}",
-            missing=most,
+            missing=most or None,
+            loses=None if most else 0,
             advice="Repair the offline log dir before a broker starts: clients would write to the new empty log.",
         )
 

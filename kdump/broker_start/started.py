@@ -87,7 +87,7 @@ class Started:
     def join(self, found: list[Finding]) -> list[Finding]:
         """Return the findings to add to ``found``.
 
-        A second fatal finding on a file is left out, and its commands replace those of the finding in ``found``.
+        A second fatal finding on a file is left out. Its commands, if any, replace those of the finding in ``found``.
         """
         new = []
         for one in self.findings:
@@ -96,7 +96,7 @@ class Started:
             if at is None:
                 new.append(one)
             else:
-                found[at] = found[at]._replace(commands=one.commands)
+                found[at] = found[at]._replace(commands=one.commands or found[at].commands)
         self.findings = new
         return new
 
@@ -192,6 +192,7 @@ def started(
                 partial(_others, context.replicas, result.node_id),
                 aside if is_here else None,
                 replaced if is_here else None,
+                shell_path,
                 is_partial=wanted.is_choosy,
             ),
         )

@@ -15,7 +15,17 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from kdump import kernel
 from kdump.checks.indexes import LOG_ADVICE
 from kdump.errors import DamageError, LimitError, many, offsets_are
-from kdump.findings import MAY_HAVE, METADATA_LOG, TAKE_PARTITION, Finding, Level, remark, salvage, text_of
+from kdump.findings import (
+    MAY_HAVE,
+    METADATA_LOG,
+    TAKE_PARTITION,
+    TAKE_UNDAMAGED,
+    Finding,
+    Level,
+    remark,
+    salvage,
+    text_of,
+)
 from kdump.findings.codes import Code
 from kdump.formats import record_layout
 from kdump.formats.record_layout import LOG_APPEND_TIME, MAGIC_POSITION, TIMESTAMP_TYPES
@@ -33,7 +43,7 @@ from kdump.segments.batch_runs import Run
 from kdump.segments.regions import Damage, Padding, Trailing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from kdump.formats.leader_epoch import EpochEntry
     from kdump.formats.record import Record
@@ -144,6 +154,8 @@ class _Gap(NamedTuple):
     first: int
     until: int
     active: bool
+    base: int
+    """The base offset of the segment."""
     after: int | None = None
     """The base offset of the segment before the gap, if the gap is between two segments."""
 
@@ -266,14 +278,15 @@ class LogCheck:
     def finish(
         self,
         cut: Sequence[int] = (),
-        vanished: Iterable[int] = (),
+        vanished: Collection[int] = (),
         restored: Sequence[tuple[int, int]] = (),
     ) -> Iterator[Finding]:
         """Yield the findings on the whole log: gaps, timestamp types, open transactions and future timestamps.
 
         A gap in the newest segment is a loss if compaction is unknown. Any gap is a loss if compaction is excluded.
         ``cut`` has the base offsets of segments whose index points past their log: a gap after such a segment is a
-        loss. ``vanished`` has offsets in both indexes that no batch has: a gap with such an offset is a loss.
+        loss. ``vanished`` has offsets in both indexes that no batch has: a gap with such an offset is a loss. If the
+        offset after the gap is too high for the indexes, this offset is damaged.
         ``restored`` has ranges of offsets (begin, end) in segments that a start restores: gaps in them are dropped.
         """
         self._gaps = [
@@ -290,16 +303,24 @@ class LogCheck:
             or any(gap.first <= offset < gap.until for offset in vanished)
         ]
         for gap in lost:
+            indexed = [offset for offset in vanished if gap.first <= offset < gap.until]
+            is_damage = gap.until - gap.base >= 1 << 31 and gap.after is None and bool(indexed)
+            text = f"{offsets_are(gap.first, gap.until - 1)} missing before the batch at byte {gap.position}"
+            if is_damage:
+                text = (
+                    f"the batch begins at offset {gap.until}, but its indexes have offset {max(indexed)}: its base "
+                    "offset, which has no checksum, is damaged"
+                )
             yield Finding(
                 level=Level.LOG,
                 file=gap.file,
-                kind=Code.GAP,
-                text=f"{offsets_are(gap.first, gap.until - 1)} missing before the batch at byte {gap.position}",
+                kind=Code.OFFSET_TOO_HIGH if is_damage else Code.GAP,
+                text=text,
                 position=gap.position,
                 offset=gap.first,
                 expected=gap.first,
                 found=gap.until,
-                advice=MAY_HAVE,
+                advice=TAKE_UNDAMAGED if is_damage else MAY_HAVE,
             )
         if len(self._time_types) > 2:
             kind, file, position = self._time_types[1]
@@ -425,7 +446,8 @@ class LogCheck:
         if until <= self._log_start:
             return
         if len(self._gaps) < MOST_GAPS:
-            self._gaps.append(_Gap(self._file, position, first, until, self._active, after))
+            base = 0 if self._segment is None else self._segment.base_offset or 0
+            self._gaps.append(_Gap(self._file, position, first, until, self._active, base, after))
         else:
             self._more_gaps += 1
 

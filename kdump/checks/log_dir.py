@@ -55,8 +55,9 @@ class Effect(Enum):
         return self.value[1]
 
 
-STARTS_WITHOUT_BOOTSTRAP: Final = "a node that has the metadata log starts without this file."
-NO_BOOTSTRAP: Final = f"With the node stopped, move the file away: {STARTS_WITHOUT_BOOTSTRAP}"
+NO_BOOTSTRAP: Final = (
+    "With the node stopped, move the file away: a node that has the metadata log starts without this file."
+)
 
 
 class IfBroken(NamedTuple):

@@ -46,13 +46,16 @@ READABLE_CHANGES: Final = "to list the metadata changes that can be read"
 
 
 class CheckOptions(NamedTuple):
-    """The options of a check. ``records``: check the records in batches too. ``interval``: index.interval.bytes.
+    """The options of a check. ``records``: check the records in batches too.
 
+    ``interval``: the index.interval.bytes of a topic that is not in ``intervals``.
     ``at`` is the current time in ms, or None. Timestamps more than an hour after it are reported.
     """
 
     records: bool = True
     interval: int = DEFAULT_INTERVAL
+    intervals: Mapping[str, int] = {}
+    """Topic -> its own index.interval.bytes, from the metadata log."""
     at: int | None = None
     starts: bool = True
     """Whether a broker can start on these files. False for remote storage."""
@@ -376,22 +379,24 @@ def _start(part: Partition, place: LogDir, options: CheckOptions, log: LogCheck,
         from kdump.recovery import log_loader
 
         point = place.recovery_point or 0
+        interval = options.intervals.get(part.topic or "", options.interval)
         start = place.log_start or 0
         if part.topic == CLUSTER_METADATA:  # KafkaRaftLog.createLog always recovers the log
             place = place._replace(clean=False)
+        now = None
         if place.clean:
-            now = log_loader.dry_run(part, clean=True, log_start=start, interval=options.interval)
+            now = log_loader.dry_run(part, clean=True, log_start=start, interval=interval)
             yield from _outcome(part, now, "after a clean stop (.kafka_cleanshutdown exists) a broker")
-        unclean = log_loader.dry_run(
-            part, clean=False, recovery_point=point, log_start=start, interval=options.interval
-        )
+        unclean = log_loader.dry_run(part, clean=False, recovery_point=point, log_start=start, interval=interval)
         if part.topic == CLUSTER_METADATA:
             unclean = unclean._replace(cuts=tuple(_without_snapshot(unclean.cuts, part, unclean.log_end_offset)))
-        if place.clean and unclean.cuts and all(cut.file == log.newest for cut in unclean.cuts):
-            yield _marker(part, unclean.cuts[0])
+        hides = [cut for cut in unclean.cuts if cut.code is not Code.OFFSETS_GO_BACK]  # consumers read such batches
+        if place.clean and hides and all(cut.file == log.newest for cut in unclean.cuts):
+            yield _marker(part, hides[0])
+            now = None
         word = "after an unclean stop a broker" if place.clean else "a broker"
         yield from _outcome(part, unclean, word, would=place.clean)
-        end = unclean.log_end_offset
+        end = unclean.log_end_offset if now is None or now.log_end_offset is None else now.log_end_offset
         cut = 0 if place.clean else sum(each.records for each in unclean.cuts)  # reported as lost by a start
     mark = place.high_watermark or 0
     if end is None or mark <= end or not evidence.is_credible(mark):

@@ -232,12 +232,18 @@ TAKE_SEGMENT: Final = (
 TAKE_PARTITION: Final = (
     "The broker that loads this topic fails at the record or skips it: take the partition from another replica."
 )
+TAKE_UNDAMAGED: Final = (
+    "Salvage cannot correct the offset. With the broker stopped, take the partition from another replica or from a "
+    "backup."
+)
 NO_COMMAND: Final = "No command can restore them: "
 ALONE: Final = "The partition has one replica: no other broker has the records. Look for a backup or the lost disk."
 _ALONE: Final = {
     TAKE_SEGMENT: "The partition has one replica: with the broker stopped, move the file away, and take the segment "
     "from a backup.",
     MAY_HAVE: ALONE,
+    TAKE_UNDAMAGED: "Salvage cannot correct the offset. The partition has one replica: with the broker stopped, take "
+    "the partition from a backup.",
     TAKE_IT: "The partition has one replica: with the broker stopped, take the file from a backup.",
     TAKE_PARTITION: "The broker that loads this topic fails at the record or skips it. The partition has one replica: "
     "take the partition from a backup.",

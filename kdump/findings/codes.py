@@ -147,6 +147,7 @@ class Code:
     # batches and records
     END_OF_LOG = FindingCode("end-of-log", "log", "A truncated batch at the end of a log.", _SALVAGE, "LogSegment.recover")
     ZERO_TAIL = FindingCode("zero-tail", "remark", "Zeros follow the last batch or entry: a preallocated file.", "", "FileRecords")
+    OFFSET_TOO_HIGH = FindingCode("offset-too-high", "log", "A batch has an offset that is too far above the base offset of its segment: its base offset is damaged.", "Take the partition from another replica or from a backup.", "LogSegment.canConvertToRelativeOffset")
     GAP = FindingCode("gap", "log", "Offsets are missing, and compaction does not explain the gap.", "Another replica may have the missing records.", "UnifiedLog")
     COMPACTION = FindingCode("compaction", "remark", "The offsets have gaps, as after compaction.", "", "LogCleaner")
     OFFSET_ORDER = FindingCode("offset-order", "log", "A batch begins below the end of the previous batch.", _SALVAGE, "UnifiedLog.append")

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from posixpath import basename, dirname, normpath
+from posixpath import basename, dirname, join, normpath
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from kdump.errors import first_of, many, many_are
@@ -17,6 +17,7 @@ from kdump.findings import (
     is_salvage,
     joined,
     label_of,
+    salvage_output,
 )
 from kdump.findings.codes import Code
 
@@ -57,6 +58,11 @@ OF_DAMAGE: Final = (
 )
 FOLLOW: Final = "Follow the advice of the findings (what to do), and run kdump check again."
 OR_ACCEPT: Final = f"Or start the broker ({START}), if these effects of a start are intended."
+OF_OFFSET: Final = (
+    "Replace the folder by one from another replica or from a backup, and run kdump check again. If there is none: "
+    f"copy the folder, and start the broker ({START}). Consumers get the records of the batch at wrong offsets, and "
+    "new records get offsets above them."
+)
 OF_UNSURE_END: Final = f"{FOLLOW} If no segment is missing, start the broker ({START})."
 OF_METADATA: Final = (
     f"Copy {METADATA_FOLDER} from another controller or from a backup, and run kdump check again. {OR_START}"
@@ -104,6 +110,8 @@ class VerdictFacts(NamedTuple):
     """Returns the command that moves a folder away; None if the files cannot be changed where they are."""
     replaced: Callable[[str], str] | None = None
     """Returns the command that replaces a folder by its salvaged copy; None as for ``aside``."""
+    quoted: Callable[[str], str] = str
+    """Quotes a path for a shell."""
     are_whole: bool = True
     """Whether they have the id of a broker."""
     is_partial: bool = False
@@ -179,7 +187,7 @@ def _verdict(
             text = f"{wait}{many_are(files, 'log file')} damaged: {_first(damaged)}"
             return StartVerdict(text, "damaged", commands, tuple(_of_damage(damaged, salvaged, log_dirs)))
         text = f"{f'{broker} starts' if starts else unknown}, but offsets are missing in {many(files, 'log file')}"
-        return StartVerdict(f"{text}: {_first(of_logs)}", "missing", commands)
+        return StartVerdict(f"{text}: {_first(of_logs)}", "missing", commands, tuple(_of_holes(of_logs, log_dirs)))
     if starts is None:
         return StartVerdict(f"a start loses no record, but {unknown}{why}", "unknown", commands, (all_dirs,))
     derived = [finding for finding in findings if finding.level is Level.DERIVED]
@@ -253,11 +261,14 @@ def _log_dir_of(file: str, log_dirs: Sequence[str]) -> str | None:
 def _of_damage(damaged: Sequence[Finding], salvaged: Sequence[str], of: VerdictFacts) -> Iterator[str]:
     """Yield the steps for damaged logs. ``salvaged``: the folders that commands salvage."""
     rest = [finding for finding in damaged if not _is_metadata_damage(finding)]
+    if any(finding.code == Code.OFFSET_TOO_HIGH for finding in rest):
+        yield OF_OFFSET
+        rest = [finding for finding in rest if finding.code != Code.OFFSET_TOO_HIGH]
     if salvaged:
         yield from _after_salvage(salvaged, of)
     elif rest:
         yield OF_DAMAGE if any(each.code != Code.RECORDS_MISSING for each in rest) else OF_UNSURE_END
-    if len(rest) < len(damaged):
+    if any(map(_is_metadata_damage, damaged)):
         yield OF_METADATA
 
 
@@ -296,15 +307,12 @@ def _later(
         yield "- If the .log of a segment was moved or renamed: put it back, and run kdump check again."
     folders = list(dict.fromkeys(map(_folder, missing)))
     left = [_folder(finding) for finding in missing if finding.code != Code.PARTITION_MISSING]
-    names = first_of([basename(folder).strip(".") or "the partition" for folder in folders], SHOWN)
-    copy = f"copy {names} from there into {first_of(list(dict.fromkeys(map(_log_dir, folders))), SHOWN)}"
-    moves = [of.aside(folder) for folder in dict.fromkeys(left)] if of.aside is not None else []
-    if moves and len(moves) <= SHOWN and not any(folder in salvaged for folder in left):
-        yield f"- If a backup or a lost disk has them: {copy}, and run kdump check again. Before the copy, run:"
-        yield from (f"  {move}" for move in moves)
-    else:
-        move = "move away what is left of the folders, " if left else ""
-        yield f"- If a backup or a lost disk has them: {move}{copy}, and run kdump check again."
+    names = _names(folders)
+    if left:
+        yield from _merged(left, of, salvaged)
+    if absent := [folder for folder in folders if folder not in left]:
+        copy = f"copy {_names(absent)} from there into {first_of(list(dict.fromkeys(map(_log_dir, absent))), SHOWN)}"
+        yield f"- If a backup or a lost disk has them: {copy}, and run kdump check again."
     if not all(ALONE in finding.advice for finding in missing):
         yield (
             f"- If another broker has them{_replicas(folders, of)}: start that broker first. When it is the leader of "
@@ -315,6 +323,51 @@ def _later(
         f"{names} {_are(missing).rpartition(' ')[2]} then lost for good, and new records can get their offsets. "
         "kdump check prints DO NOT START until they are back: a start without them is your decision."
     )
+
+
+def _of_holes(holes: Sequence[Finding], of: VerdictFacts) -> Iterator[str]:
+    """Yield the steps for missing offsets between valid batches: how to restore them, and what a start does.
+
+    A follower fetches from its log end on (``ReplicaFetcherThread``). So it fetches them only into an empty folder.
+    """
+    folders = list(dict.fromkeys(map(_folder, holes)))
+    names = _names(folders)
+    yield "For offsets that are missing:"
+    if absent := [f"{finding.expected:0>20}.log" for finding in holes if finding.position == 0]:
+        files = first_of(list(dict.fromkeys(absent)), SHOWN)
+        yield f"- If {files} was moved or renamed: put it back, and run kdump check again."
+    yield from _merged(folders, of, ())
+    if not all(ALONE in finding.advice for finding in holes):
+        yield (
+            f"- If another broker has them{_replicas(folders, of)}: start that broker first. When it is the leader of "
+            f"the partition (kafka-topics.sh --describe), move {names} of this broker away, and start this broker: it "
+            "fetches the whole partition from the leader."
+        )
+    yield (
+        f"- If nothing has them: start the broker ({START}). Consumers skip these offsets. You can still merge a copy "
+        "later. kdump check gives exit status 3 as long as they are missing."
+    )
+
+
+def _merged(folders: Sequence[str], of: VerdictFacts, salvaged: Container[str]) -> Iterator[str]:
+    """Yield the step that merges folders with copies of them. ``salvaged``: the folders that earlier steps replace."""
+    folders = list(dict.fromkeys(folders))
+    these, out = " ".join(map(of.quoted, folders[:SHOWN])), salvage_output()
+    text = (
+        f"- If a backup or a lost disk has a copy of {_names(folders)}: with the broker stopped, merge both by "
+        f"kdump salvage {these} COPY --out {out} (COPY: the path of the copy)."
+    )
+    if of.replaced is None or len(folders) > SHOWN or any(folder in salvaged for folder in folders):
+        yield f"{text} Then put the result in the place of the folder, and run kdump check again."
+        return
+    yield f"{text} Then put the result in the place of the folder, and run kdump check again:"
+    for folder in folders:
+        made = of.quoted(join(out, "logs", basename(normpath(folder))))
+        yield f"  [ ! -d {made} ] || {{ {of.replaced(folder)}; }}"
+
+
+def _names(folders: Sequence[str]) -> str:
+    return first_of([basename(folder).strip(".") or "the partition" for folder in folders], SHOWN)
 
 
 def _replicas(folders: Sequence[str], of: VerdictFacts) -> str:

@@ -328,6 +328,10 @@ class Finder:
             what = "text, not a file of Kafka's" if is_text else "not a file of Kafka's"
             hint = "name a segment, a partition folder or a log dir; "
             hint += f"rename a damaged segment to its original name, such as {0:0{file_names.PADDED}}.{file_names.LOG}"
+            if "." not in posixpath.basename(shown):
+                hint += (
+                    "; if log.dirs has this path, a broker starts without it: move the file away, and mount the disk"
+                )
             raise UnreadableError(shown, f"it is {what}: {wrong}", hint)
         self.note(f"{shown} does not begin like a segment: {wrong}. kdump reads it as a segment")
 

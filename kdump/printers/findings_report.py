@@ -107,6 +107,8 @@ class CheckSummary:
         """The folders of partitions with a damaged log, except those in ``poisoned`` and ``holes``."""
         self.without_batches: list[str] = []
         """The folders in ``damaged``, ``poisoned`` and ``holes`` that have no valid batch."""
+        self.not_salvageable: list[str] = []
+        """The folders in ``damaged`` in which only an offset is wrong: salvage cannot correct it."""
         self.poisoned: list[str] = []
         """The folders of partitions with batches at which consumers stop, and no other fault than missing offsets."""
         self.holes: list[str] = []
@@ -133,6 +135,8 @@ class CheckSummary:
             (self.holes if only_holes(wrong) else self.poisoned if poisoned else self.damaged).append(folder)
             if not has_batches:
                 self.without_batches.append(folder)
+            if all(finding.code == Code.OFFSET_TOO_HIGH for finding in wrong):
+                self.not_salvageable.append(folder)
         for finding in findings:
             self.levels[finding.level] += 1
             self.unchecked += finding.code == Code.LIMIT
@@ -395,10 +399,11 @@ def conclusion(summary: CheckSummary, status: int, *, is_timed: bool = False) ->
     if summary.damaged:
         lines.append(f"Damaged: {_named(summary.damaged)}")
         keep = "What to do next: keep the broker stopped, and keep a copy of these folders"
+        unfit = {*summary.without_batches, *summary.not_salvageable}
         if set(summary.damaged) <= set(summary.without_batches):
             left_none = "No valid batch is left for kdump salvage."
             lines.append(left_none if summary.verdicts else f"{keep}. {left_none}")
-        elif left := [shell_path(each) for each in salvageable(summary.damaged) if each not in summary.without_batches]:
+        elif left := [shell_path(each) for each in salvageable(summary.damaged) if each not in unfit]:
             is_below = any(is_salvage(command) for start in summary.verdicts for command in start.commands)
             named = "kdump salvage" if is_below or len(left) > SHOWN else salvage(left)
             then = f"{named} copies the valid batches, merged from all replicas that you name."

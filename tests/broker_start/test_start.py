@@ -693,10 +693,37 @@ def test_commands_make_a_broker_start_that_fails_at_a_log(broker, change, code):
 
 
 def test_a_verdict_without_commands_has_a_next_step(broker):
+    config = metadata_value("ConfigRecord", resourceType=2, resourceName="idem", name="segment.bytes", value="2500")
+    log = broker / "d1" / "__cluster_metadata-0" / f"{0:020}.log"
+    log.write_bytes(log.read_bytes() + records(config, base=5))
+    shown = kdump("check", "d1", "d2", "--release", "4.4.0", cwd=broker).stdout.decode()
+    assert "Invalid value 2500 for configuration segment.bytes" in shown
+    assert shown.endswith(f"{FOLLOW}\n")
+
+
+def test_a_partition_in_two_log_dirs_is_compared_and_one_folder_moved(broker):
     shutil.copytree(broker / "d1" / "plain-0", broker / "d2" / "plain-0")
     shown = kdump("check", "d1", "d2", cwd=broker).stdout.decode()
-    assert "DO NOT START broker 1: d2/plain-0: another log dir of the same broker, d1, has plain-0 too" in shown
-    assert shown.endswith(f"{FOLLOW}\n")
+    assert (
+        "\nDO NOT START broker 1: d2/plain-0: another log dir of the same broker, d1, has plain-0 too: the broker does "
+        "not start\nThis shows which folder lacks records:\n  kdump diff d1 d2 --topic plain\nOnly if d1/plain-0 lacks "
+        "no record:\n"
+    ) in shown
+    for command in printed(broker, ["d1", "d2"]):
+        subprocess.run(["bash", "-c", command], cwd=broker, env=environment(), check=True)
+    start, logs = started(broker)
+    assert (start["starts"], logs["plain", 0, "plain-0"][1:]) == (True, (0, 2))
+
+
+def test_a_metadata_log_in_two_log_dirs_is_kept_in_the_metadata_log_dir(broker):
+    shutil.copytree(broker / "d1" / "__cluster_metadata-0", broker / "d2" / "__cluster_metadata-0")
+    shown = kdump("check", "d1", "d2", cwd=broker).stdout.decode()
+    assert "metadata.log.dir (by default the first of log.dirs): the folder that stays must be there." in shown
+    for command in printed(broker, ["d1", "d2"]):
+        subprocess.run(["bash", "-c", command], cwd=broker, env=environment(), check=True)
+    start, _ = started(broker)
+    assert start["starts"]
+    assert (broker / "d1" / "__cluster_metadata-0").is_dir()
 
 
 def test_a_future_folder_with_more_records_takes_the_place_of_the_current_one(broker):

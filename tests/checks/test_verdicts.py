@@ -428,9 +428,12 @@ def test_a_start_without_the_missing_records_is_described(cases, tmp_path, case,
         code, text, _ = check(place, *dirs)
         before, _, end = text.partition("For records that are missing")
         assert (code, end.startswith(" after the commands:\n")) == (3, bool(printed_commands.commands(before)))
-        move = f" Before the copy, run:\n  mkdir -p d1.aside/ && mv d1/{lost.split()[-1]} d1.aside/\n- "
-        copy = f"\n- If a backup or a lost disk has them: copy {lost.split()[-1]} from there into d1, and run "
-        assert (copy in end, move in end) == (True, (place / "d1" / lost.split()[-1]).exists())
+        name = lost.split()[-1]
+        copy = f"\n- If a backup or a lost disk has them: copy {name} from there into d1, and run "
+        merge = f"kdump salvage d1/{name} COPY --out salvaged (COPY: the path of the copy)"
+        put = f"\n  [ ! -d salvaged/logs/{name} ] || {{ mkdir -p d1.aside/ && mv d1/{name} d1.aside/ && cp -a "
+        is_left = (place / "d1" / name).exists()
+        assert (copy in end, merge in end, put in end) == (not is_left, is_left, is_left)
         assert ("\n- If another broker has them: start that broker first. When it is the leader" in end) == others
         assert f"\n- If nothing has them: start the broker ({START}). {lost} are then lost for good" in end
         assert "kdump check prints DO NOT START until they are back: a start without them is your decision.\n" in end
@@ -616,4 +619,7 @@ def test_the_step_after_salvage_is_said(cases, tmp_path):
     assert "(the checksum is wrong); 333 records are missing already: d1/orders-0\n" in text
     for command in printed_commands.commands(text):
         subprocess.run(["bash", "-c", command], cwd=tmp_path, env=environment(), check="salvage" not in command)
-    assert "broker 1 starts, but offsets are missing in 1 log file: d1/orders-0/" in check(tmp_path, "d1")[1]
+    after = check(tmp_path, "d1")[1]
+    assert "broker 1 starts, but offsets are missing in 1 log file: d1/orders-0/" in after
+    assert "- If a backup or a lost disk has a copy of orders-0: with the broker stopped, merge both by kdump " in after
+    assert after.endswith("merge a copy later. kdump check gives exit status 3 as long as they are missing.\n")

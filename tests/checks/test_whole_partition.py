@@ -176,6 +176,21 @@ def test_missing_offsets_are_distinguished_from_damaged_batches(tmp_path):
     assert "kdump salvage" in text
 
 
+def test_a_batch_whose_indexes_have_another_offset_has_a_damaged_base_offset(tmp_path):
+    """The base offset has no checksum. Salvage copies the batch as it is."""
+    data = one(0) + one(1)
+    place = folder(tmp_path, (0, data + one((1 << 31) + 2)))
+    (place / f"{0:020}.index").write_bytes(offset_index.encode([(2, len(data))], 0))
+    (place / f"{0:020}.timeindex").write_bytes(time_index.encode([(1, 2)], 0))
+    found = {line["check"]: line for line in findings(place, status=3)}
+    assert "begins at offset 2147483650, but its indexes have offset 2: " in found["offset too high"]["text"]
+    text = kdump("check", place).stdout.decode()
+    assert text.startswith(f"{place}: the log is damaged\n")
+    assert "kdump salvage" not in text
+    (place / f"{0:020}.index").write_bytes(b"")
+    assert [line["check"] for line in findings(place, status=3)] == ["gap", "offset"]
+
+
 def test_the_report_says_what_a_broker_would_cut(tmp_path):
     place = folder(tmp_path, (0, one(0) + one(1, crc=1) + one(2)), (3, one(3)))
     text = kdump("check", place).stdout.decode()

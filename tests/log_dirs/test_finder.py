@@ -57,6 +57,13 @@ BINARY = bytes(range(3, 103))
 JPEG = bytes.fromhex("ffd8ffe000104a46494600010d01012c0000ffdb0043000503040404")
 
 
+@pytest.mark.parametrize(("name", "is_like_a_log_dir"), [("d2", True), ("notes.txt", False)])
+def test_a_file_in_the_place_of_a_log_dir_is_named_so(tmp_path, name, is_like_a_log_dir):
+    put(tmp_path, name, data=b"a file, no folder")
+    (error,) = found(tmp_path / name)[2]
+    assert ("if log.dirs has this path, a broker starts without it" in error.hint) == is_like_a_log_dir
+
+
 @pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "gz"])
 @pytest.mark.parametrize(
     ("data", "reported"),
