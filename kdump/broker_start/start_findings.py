@@ -19,6 +19,7 @@ from kdump.checks.whole_partition import COPY_OF_A_RUNNING_BROKER
 from kdump.errors import first_of, many, many_are
 from kdump.findings import ALONE, NO_COMMAND, Finding, Level, labelled, remark, salvage
 from kdump.findings.codes import Code, FindingCode
+from kdump.findings.verdict import NOT_SERVED
 from kdump.formats.partition_metadata import id_text
 from kdump.internal_topics import CLUSTER_METADATA
 from kdump.log_dirs import file_names
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 SERVER_START: Final = "kafka-server-start.sh"
 EPOCHS: Final = "leader epochs"
 NO_START: Final = "a broker does not start: "
-NO_COPY: Final = f"{NO_COMMAND}copy the folder from a backup or from another replica, or start without them."
+NO_COPY: Final = f"{NO_COMMAND}take the folder from a backup or from another replica, or start without them."
 NO_COPY_ALONE: Final = NO_COPY.replace(" or from another replica", "")
 SERVED: Final = frozenset({StartOutcome.LOADED, StartOutcome.RECOVERED, StartOutcome.TRUNCATED})
 
@@ -221,7 +222,7 @@ class _StartFindings:
     def _offline(self, log_dir: str, cause: StartCause) -> Finding:
         logs = [log for log in self.start.logs if log.log_dir == log_dir]
         records = sum(self._records(log) for log in logs)
-        text = f"{self.broker} starts without log dir {log_dir}, and does not serve {many(records, 'record')} of "
+        text = f"{self.broker} starts without log dir {log_dir}, and {NOT_SERVED} {many(records, 'record')} of "
         return self._of_cause(cause, log_dir, f"{text}{many(len(logs), 'partition')}: {cause.text}", records)
 
     def _of_cause(self, cause: StartCause, place: str, text: str, loses: int | None) -> Finding:

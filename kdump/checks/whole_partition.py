@@ -137,7 +137,7 @@ def check(
     log = _log(part, options, place, epochs, swaps, read, failed, tap)
     findings += log.findings
     if options.starts and not is_plain and not folder.leftover_of(part):
-        findings += _deleted(part, failed.append)
+        findings += _removed(part, failed.append)
     if options.starts and log.live and all(posixpath.basename(str(error.path)) in IRRELEVANT for error in failed):
         try:
             findings += _start(part, place, options, log.check, damaged=log.damaged)
@@ -422,27 +422,29 @@ def _start(part: Partition, place: LogDir, options: CheckOptions, log: LogCheck,
         )
 
 
-def _deleted(part: Partition, fail: Callable[[UnreadableError], None]) -> Iterator[Finding]:
-    """Yield the findings on ``.deleted`` segments that have the only copy of records."""
-    if not any(each.path.endswith(f".{file_names.DELETED}") for each in part.segments):
+def _removed(part: Partition, fail: Callable[[UnreadableError], None]) -> Iterator[Finding]:
+    """Yield the findings on ``.deleted`` and ``.swap`` segments that a start removes with the only copy of records."""
+    if not any(each.path.endswith((f".{file_names.DELETED}", f".{file_names.SWAP}")) for each in part.segments):
         return
     from kdump.recovery import swaps
 
     names = {posixpath.basename(each.path) for each in part.segments}
     try:
-        for each, records in swaps.only_in_deleted(part):
-            target = posixpath.basename(each.path).removesuffix(f".{file_names.DELETED}")
+        for each, records in swaps.only_in_removed(part):
+            path, _, ending = each.name.rpartition(".")
+            target = posixpath.basename(path)
             is_free = target not in names
-            path = each.name.removesuffix(f".{file_names.DELETED}")
+            is_swap = ending == file_names.SWAP
+            why = "is incomplete according to a .cleaned file" if is_swap else "is marked for deletion"
+            unless = "" if is_swap else ", unless this replica truncated its log as a follower"
             yield Finding(
                 level=Level.LOG,
                 file=each.name,
                 kind=Code.ONLY_IN_DELETED,
-                text=f"this segment is marked for deletion, but has {many(records, 'record')} that no other segment "
-                "has: a start removes the file",
+                text=f"this segment {why}, but has {many(records, 'record')} that no other segment has: a start "
+                "removes the file",
                 loses=records,
-                advice="Remove .deleted from the file's name before a broker starts, unless this replica truncated its "
-                "log as a follower."
+                advice=f"Remove .{ending} from the file's name before a broker starts{unless}."
                 if is_free
                 else f"Copy the file before a broker starts: {target} has other records.",
                 commands=(f"mv {shell_path(each.name)} {shell_path(path)}",) if is_free else (),

@@ -29,6 +29,8 @@ HELD: Final = Code.ONLY_COPY_IS_STRAY
 """The code for records that only a stray folder holds. The commands of the finding restore them."""
 FORGOTTEN: Final = Code.METADATA_LOG_MISSING
 """The code of a finding after which a start makes every partition stray."""
+NOT_SERVED: Final = "does not serve"
+"""The words of a finding on records that a start keeps, such as those of a log dir that is offline."""
 RESTORE_FIRST: Final = "; restore the metadata log first, and run kdump check again"
 OF_SEVERAL: Final = Code.CLUSTER_ID
 """The code of the finding that log dirs belong to several brokers. It does not prevent the start of any of them."""
@@ -153,7 +155,7 @@ def _verdict(
         more = f" (and {many(others, 'other reason')})" if others else ""
         text = fatal[0].text.removeprefix(NO_START_TEXT)
         return StartVerdict(
-            f"DO NOT START {broker}: {fatal[0].file}: {text}{more}",
+            f"DO NOT START {broker}: {'' if text.startswith(fatal[0].file) else f'{fatal[0].file}: '}{text}{more}",
             "no-start",
             commands,
             () if _lead_on(commands) else (FOLLOW,),
@@ -202,9 +204,13 @@ def _verdict(
 
 
 def _restored(findings: Sequence[Finding]) -> dict[str, int]:
-    """Return partition -> the records that a -stray, -delete or -future folder has and commands restore."""
-    held = (finding for finding in findings if finding.code == HELD and finding.commands)
-    return {basename(each.file).rpartition(".")[0]: (each.loses or 0) + (each.missing or 0) for each in held}
+    """Return partition -> the records that a folder or segment out of use has, and commands restore."""
+    found: dict[str, int] = {}
+    for each in findings:
+        if each.commands and each.code in {HELD, Code.ONLY_IN_DELETED}:
+            name = basename(each.file).rpartition(".")[0] if each.code == HELD else basename(_folder(each))
+            found[name] = found.get(name, 0) + (each.loses or 0) + (each.missing or 0)
+    return found
 
 
 def _missing(findings: Sequence[Finding], restored: Mapping[str, int]) -> Iterator[Finding]:
@@ -319,8 +325,9 @@ def _later(
             "the partition (kafka-topics.sh --describe), start this broker: it fetches the records from the leader."
         )
     yield (
-        f"- If nothing has them: start the broker ({START}). {_sum(missing, 'missing').capitalize()} of "
-        f"{names} {_are(missing).rpartition(' ')[2]} then lost for good, and new records can get their offsets. "
+        f"- If nothing has them: keep a copy of the log dirs, and start the broker ({START}). "
+        f"{_sum(missing, 'missing').capitalize()} of {names} {_are(missing).rpartition(' ')[2]} then lost for good"
+        f"{'' if all(map(_is_at_start, missing)) else ', and new records can get their offsets'}. "
         "kdump check prints DO NOT START until they are back: a start without them is your decision."
     )
 
@@ -355,7 +362,7 @@ def _merged(folders: Sequence[str], of: VerdictFacts, salvaged: Container[str]) 
     these, out = " ".join(map(of.quoted, folders[:SHOWN])), salvage_output()
     text = (
         f"- If a backup or a lost disk has a copy of {_names(folders)}: with the broker stopped, merge both by "
-        f"kdump salvage {these} COPY --out {out} (COPY: the path of the copy)."
+        f"kdump salvage {these} COPY --out {out} (COPY: the path of the other copy's folder)."
     )
     if of.replaced is None or len(folders) > SHOWN or any(folder in salvaged for folder in folders):
         yield f"{text} Then put the result in the place of the folder, and run kdump check again."
@@ -377,6 +384,16 @@ def _replicas(folders: Sequence[str], of: VerdictFacts) -> str:
     return f" ({first_of(texts, SHOWN)})" if texts else ""
 
 
+def _is_kept(finding: Finding) -> bool:
+    """Return whether a start does not serve the records, but keeps them."""
+    return finding.code == FORGOTTEN or NOT_SERVED in finding.text
+
+
+def _is_at_start(finding: Finding) -> bool:
+    """Return whether the records before the first segment are missing."""
+    return isinstance(finding.offset, int) and isinstance(finding.found, int) and finding.offset < finding.found
+
+
 def _folder(finding: Finding) -> str:
     """Return the path of a finding's partition folder. The finding names this folder or a file in it."""
     return finding.file if re.search(r"-\d+$", finding.file) else dirname(finding.file)
@@ -396,12 +413,13 @@ def _lost(loses: Sequence[Finding], missing: Sequence[Finding], held: Sequence[F
     """Return a text on the records that a start loses, those already missing, and those in stray folders."""
     parts = []
     if loses:
-        verb = "does not serve" if all(finding.code == FORGOTTEN for finding in loses) else "loses"
+        verb = "does not serve" if all(map(_is_kept, loses)) else "loses"
         parts.append(f"a start {verb} {_sum(loses, 'loses')}: {_first(loses)}")
     if missing and loses:
         parts.append(f"{_are(missing)} missing already: {_most(missing).file}")
     elif missing:
-        parts.append(f"{_are(missing)} missing: {_first(missing)}")
+        first = _first(missing).replace(f": {_are([_most(missing)])} missing: ", ": ", 1)
+        parts.append(f"{_are(missing)} missing: {first}")
     if held:
         parts.append(_held(held))
     return "; ".join(parts)

@@ -1,6 +1,6 @@
 """Simulates how a start finishes a log cleaner's interrupted swap: ``.swap`` files replace segments, without a check.
 
-:func:`after_swaps` also finds the lost records, :func:`only_in_deleted` those that only ``.deleted`` files have.
+:func:`after_swaps` also finds the lost records, :func:`only_in_removed` those of files that a start removes.
 Source: Kafka's LogLoader (``removeTempFilesAndCollectSwapFiles``) and LogCleaner (``shouldRetainRecord``).
 """
 
@@ -169,21 +169,25 @@ def _batches(each: Segment) -> Iterator[RecordBatch | None]:
             yield None
 
 
-def only_in_deleted(partition: Partition) -> Iterator[tuple[Segment, int]]:
-    """Yield each ``.deleted`` segment that has lost records, and their number.
+def only_in_removed(partition: Partition) -> Iterator[tuple[Segment, int]]:
+    """Yield each segment that a start removes with lost records, and their number: ``.deleted``, and discarded swaps.
 
-    A record is lost if no segment has its offset after a start, unless compaction removed it. Segments up to the first
-    live base offset are skipped: retention deleted them (``UnifiedLog.deleteSegments`` never deletes all segments).
+    A record is lost if no segment has its offset after a start, unless compaction removed it. A ``.deleted`` segment up
+    to the first live base offset is skipped: retention deleted it (``UnifiedLog.deleteSegments`` never deletes all).
     """
     suffix = f".{file_names.LOG}.{file_names.DELETED}"
     deleted = [each for each in partition.segments if each.path.endswith(suffix) and each.size]
-    live = after_swaps(partition, "last_offset").segments if deleted else []
-    deleted = [each for each in deleted if not live or base_of(each) > base_of(live[0])]
-    if not deleted:
+    if not deleted and least_cleaned(partition) is None:
         return
-    missing = _missing(deleted, live)
-    dropped = _dropped(deleted, live, missing)
-    for each in deleted:
+    after = after_swaps(partition, "last_offset")
+    live = after.segments
+    removed = [each for each in deleted if not live or base_of(each) > base_of(live[0])]
+    removed += [each for each in partition.segments if each.name in after.discarded and each.size]
+    if not removed:
+        return
+    missing = _missing(removed, live)
+    dropped = _dropped(removed, live, missing)
+    for each in removed:
         records = sum(record.offset in missing for batch, record in _records([each]) if not batch.is_control)
         if records > dropped.get(each.name, 0):
             yield each, records - dropped.get(each.name, 0)

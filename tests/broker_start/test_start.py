@@ -992,7 +992,7 @@ def test_a_file_that_takes_the_second_log_dir_offline_does_not_stop_the_broker(b
     text = kdump("check", "d1", "d2", *words, cwd=broker).stdout.decode()
     assert "DO NOT START broker 1: " not in text
     assert "does not start" not in text
-    assert "DO NOT START broker 1 yet: a start loses 2 records: " in text
+    assert "DO NOT START broker 1 yet: a start does not serve 2 records: " in text
     assert done.returncode == 3
 
 

@@ -64,7 +64,7 @@ LEFT = {"torn-clean": {3}, "clean-index-beyond-log": {4}, "zeroepoch": {0, 4}}
             "rmlog",
             3,
             "10,000 records" + MISSING,
-            "No command can restore them: copy the folder from a backup, or start",
+            "Only a copy can restore them: take the folder from a backup, or start",
         ),
         ("rmdir", 3, "10,000 records" + MISSING, "orders-0 is assigned to broker 1"),
         (
@@ -430,12 +430,15 @@ def test_a_start_without_the_missing_records_is_described(cases, tmp_path, case,
         assert (code, end.startswith(" after the commands:\n")) == (3, bool(printed_commands.commands(before)))
         name = lost.split()[-1]
         copy = f"\n- If a backup or a lost disk has them: copy {name} from there into d1, and run "
-        merge = f"kdump salvage d1/{name} COPY --out salvaged (COPY: the path of the copy)"
+        merge = f"kdump salvage d1/{name} COPY --out salvaged (COPY: the path of the other copy's folder)"
         put = f"\n  [ ! -d salvaged/logs/{name} ] || {{ mkdir -p d1.aside/ && mv d1/{name} d1.aside/ && cp -a "
         is_left = (place / "d1" / name).exists()
         assert (copy in end, merge in end, put in end) == (not is_left, is_left, is_left)
         assert ("\n- If another broker has them: start that broker first. When it is the leader" in end) == others
-        assert f"\n- If nothing has them: start the broker ({START}). {lost} are then lost for good" in end
+        nothing = (
+            f"\n- If nothing has them: keep a copy of the log dirs, and start the broker ({START}). {lost} are then "
+        )
+        assert f"{nothing}lost for good, and new records can get their offsets. " in end
         assert "kdump check prints DO NOT START until they are back: a start without them is your decision.\n" in end
         for command in printed_commands.commands(text):
             subprocess.run(["bash", "-c", command], cwd=place, env=environment(), check=True)

@@ -1,11 +1,14 @@
 """How many records are lost when a start replaces segments with a ``.swap`` file."""
 
+import posixpath
+
 import pytest
 
 from kdump.formats import txn_index
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.recovery import log_loader, swaps
 from testing import forge
+from testing.processes import kdump
 
 
 def batch(base, *keys, value=b"v"):
@@ -98,11 +101,11 @@ def test_an_aborted_transaction_may_go_though_its_marker_is_in_the_next_segment(
     (folder / f"{6:020}.log.deleted").write_bytes(aborted)
     (folder / f"{7:020}.log").write_bytes(end)
     (found,) = Finder(Wanted(leftovers=True)).find([str(folder)])
-    assert [(each.base_offset, records) for each, records in swaps.only_in_deleted(found)] == [(6, 1)]
+    assert [(each.base_offset, records) for each, records in swaps.only_in_removed(found)] == [(6, 1)]
     entries = txn_index.encode([txn_index.AbortedTxn(0, 7, 6, 7, 6)])
     (folder / f"{7:020}.txnindex").write_bytes(entries)
     (found,) = Finder(Wanted(leftovers=True)).find([str(folder)])
-    assert list(swaps.only_in_deleted(found)) == []
+    assert list(swaps.only_in_removed(found)) == []
 
 
 @pytest.mark.parametrize(("first", "lost"), [("log.deleted", [(0, 6), (6, 2)]), ("log.swap", [(6, 2)])])
@@ -115,4 +118,20 @@ def test_deleted_segments_have_the_only_copy_if_no_later_segment_stays(folder, f
             base = int(path.name[:20])
             path.write_bytes(batch(base, *[None] * (2 if base else 6)))
     (found,) = Finder(Wanted(leftovers=True)).find([str(folder)])
-    assert [(each.base_offset, records) for each, records in swaps.only_in_deleted(found)] == lost
+    assert [(each.base_offset, records) for each, records in swaps.only_in_removed(found)] == lost
+
+
+@pytest.mark.parametrize("has_copy", [False, True])
+def test_a_swap_that_a_start_discards_can_have_the_only_copy(folder, has_copy):
+    """A ``.cleaned`` file of a lower offset makes a start discard it. Its new name makes it a segment."""
+    name = f"{6:020}.log"
+    (folder / name).write_bytes(batch(6, None, None))
+    (folder / name).rename(folder / f"{name}.swap")
+    if has_copy:
+        (folder / name).write_bytes(batch(6, None, None))
+    (folder / f"{0:020}.log.cleaned").write_bytes(b"")
+    (found,) = Finder(Wanted(leftovers=True)).find([str(folder)])
+    lost = [(posixpath.basename(each.path), records) for each, records in swaps.only_in_removed(found)]
+    assert lost == ([] if has_copy else [(f"{name}.swap", 2)])
+    command = f"mv {folder}/{name}.swap {folder}/{name}"
+    assert (command in kdump("check", str(folder)).stdout.decode()) == (not has_copy)
