@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
+    from types import FrameType
 
 ENDING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """The signals that ask a program to end."""
@@ -57,14 +58,33 @@ def _repeat(ignored: sys.UnraisableHookArgs) -> None:
     if not isinstance(ignored.exc_value, KeyboardInterrupt | EndedBySignal):
         sys.__unraisablehook__(ignored)
         return
-    from threading import Timer, get_ident
+    _State.held += 1  # Python only prints what is raised here
+    try:
+        from threading import Thread, get_ident
 
-    number = signal.SIGINT
-    if isinstance(ignored.exc_value, EndedBySignal):
-        number = signal.Signals(ignored.exc_value.status - BY_SIGNAL)
-    again = Timer(_PAUSE, signal.pthread_kill, (get_ident(), number))
-    again.daemon = True
-    again.start()
+        number = signal.SIGINT
+        if isinstance(ignored.exc_value, EndedBySignal):
+            number = signal.Signals(ignored.exc_value.status - BY_SIGNAL)
+        Thread(target=_send_again, args=(get_ident(), number), daemon=True).start()
+    finally:
+        _State.held, _State.waiting = _State.held - 1, None
+
+
+def _send_again(thread: int, number: int) -> None:
+    """Send a signal to ``thread`` when it has left :func:`_repeat`."""
+    from time import sleep
+
+    sleep(_PAUSE)
+    while _is_in(sys._current_frames().get(thread)):
+        sleep(_PAUSE)
+    signal.pthread_kill(thread, number)
+
+
+def _is_in(frame: FrameType | None) -> bool:
+    """Return whether :func:`_repeat` is on the stack below ``frame``."""
+    while frame is not None and frame.f_code is not _repeat.__code__:
+        frame = frame.f_back
+    return frame is not None
 
 
 def is_own_process() -> bool:

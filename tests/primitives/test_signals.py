@@ -65,11 +65,15 @@ def test_a_run_that_must_clean_up_is_not_ended_at_once():
     assert (done.returncode, done.stdout) == (0, b"raised KeyboardInterrupt\ncleaned\n")
 
 
+@pytest.mark.parametrize("pause", [0, 0.1])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_during_a_finalizer_or_a_callback_ends_the_run(number):
-    """Python only prints an exception that is raised there."""
+def test_a_signal_during_a_finalizer_or_a_callback_ends_the_run(number, pause):
+    """Python only prints an exception that is raised there, or in the hook that sends the signal again."""
     code = """
-import time, weakref
+import threading, time, weakref
+
+start = threading.Thread.start
+threading.Thread.start = lambda thread: (start(thread), time.sleep(PAUSE))
 
 class Finalized:
     def __del__(self):
@@ -96,7 +100,7 @@ with signals.cleaned_up(lambda: print("cleaned")):
     read()
     read_referenced()
 """
-    done = ended(code.replace("NUMBER", str(int(number))))
+    done = ended(code.replace("NUMBER", str(int(number))).replace("PAUSE", str(pause)))
     name = b"KeyboardInterrupt" if number == signal.SIGINT else b"EndedBySignal"
     assert (done.stdout, done.stderr) == (b"raised %s\nraised %s\ncleaned\n" % (name, name), b"")
 
