@@ -16,7 +16,7 @@ from kdump.formats.partition_metadata import id_of, id_text
 from kdump.internal_topics import CLUSTER_METADATA
 from kdump.log_dirs import file_names
 from kdump.log_dirs.file_names import parse_folder
-from kdump.primitives.terminal import path_text, shell_path, shell_word
+from kdump.primitives.terminal import path_text, shell_path, shell_pattern, shell_word
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -46,6 +46,7 @@ ADVICE: Final = {
     Code.LEADER_EPOCHS_BROKEN: "Move the file away: no record is lost, and a broker writes a new file.",
     Code.CHECKPOINT_BROKEN: "Move the file away: a broker starts without it.",
     Code.CLEANER_CHECKPOINT_BROKEN: "Move the file away: compaction then begins at the log start.",
+    Code.INDEX_UNREADABLE: "Move it away: a broker rebuilds the index from the log.",
     Code.FOLDER_IS_DANGLING: "The folder is a link, and its target is missing. Mount the disk of the target, and run "
     "kdump check again. Move the link away only if the disk is lost.",
     Code.LOG_DIR_MISSING: "Mount the disk of the log dir, and run kdump check again. Only if the disk is lost: "
@@ -59,7 +60,7 @@ ADVICE: Final = {
     Code.CLUSTER_ID_DIFFERS: "The log dirs belong to two clusters. Find the cluster id of this broker in its "
     "application logs, after 'Cluster ID =', and remove the log dirs of the other cluster from log.dirs.",
     Code.NODE_ID_DIFFERS: "Remove {log_dir} from log.dirs: it belongs to broker {found}.",
-    Code.TWO_FOLDERS: "Keep a copy of both folders. Then move away the folder in the log dir that failed.",
+    Code.TWO_FOLDERS: "Keep a copy of both folders. Then move away the folder that lacks records.",
     Code.METADATA_REPLAY_BROKEN: "Copy __cluster_metadata-0 from another controller, if its log lacks this record. If "
     "all controllers have the record, kdump rebuild-cluster writes new log dirs without it.",
     Code.CONFIG_REFUSED: "Start the previous release, and set a valid value there with kafka-configs.sh --alter.",
@@ -190,10 +191,29 @@ class Repairs:
         else:
             yield from self._mend_log(cause)
 
+    def _keep_one(self, second: str) -> Iterator[str]:
+        """Yield the commands that compare two folders of a partition, and move away the one that ends earlier.
+
+        ``second`` is the path of one folder. A metadata log there is outside of metadata.log.dir.
+        """
+        folder = posixpath.basename(second)
+        ends = {log.path: log.log_end_offset or 0 for log in self._start.logs if log.folder == folder and log.path}
+        first = next((path for path in ends if path != second), None)
+        found = parse_folder(folder)
+        if first is None or found is None:
+            return
+        dirs = " ".join(shell_path(posixpath.dirname(path) or ".") for path in (first, second))
+        compare = f"kdump diff {dirs} --topic {shell_pattern(found.topic)}"
+        yield labelled("this shows which folder lacks records", compare)
+        kept, moved = (first, second) if ends[first] >= ends.get(second, 0) else (second, first)
+        yield labelled(f"only if {path_text(kept)} lacks no record of the other", aside(moved))
+
     def _mend_log(self, cause: StartCause) -> Iterator[str]:
-        """Yield the commands for a segment or a -future folder that prevents the start."""
+        """Yield the commands for a segment, a second folder or a -future folder that prevents the start."""
         if swap := _swap(cause):
             yield swaps_aside(swap)
+        elif cause.code in {Code.TWO_FOLDERS, Code.METADATA_LOG_MISPLACED}:
+            yield from self._keep_one(cause.file or "")
         elif cause.code is Code.SPLIT_REFUSED and CLUSTER_METADATA not in (cause.file or ""):
             folder = posixpath.dirname(cause.file or "")
             yield from (salvage([shell_path(folder)]), replaced(folder))

@@ -692,14 +692,15 @@ class _BrokerRun:
         """
         if self.image is None or not self.decides:
             return
-        live = {directories.get(each) for each in self.dirs if each not in {*self.offline, *self.late}}
+        down = {*self.offline, *self.late}
+        live = {directories.get(each) for each in self.dirs if each not in down}
         registered = self.image.cluster.brokers.get(self.node_id if self.node_id is not None else -1, {})
         has_all = self.is_complete or len(registered.get("logDirs") or ()) <= len(self.dirs)
         for number, (log_dir, folder, log) in enumerate(self.loaded):
             directory = self._assigned_directory(log)
             if directory is None or folder.parsed.state or log.outcome not in SERVED or log.outcome is None:
                 continue
-            if log_dir in self.offline or log_dir in self.late:
+            if log_dir in down:
                 continue
             is_named = int.from_bytes(directory, "big") >= broker_dirs.RESERVED
             if directory in live or directory <= UNASSIGNED or (is_named and not has_all):  # or MIGRATING, which is 0

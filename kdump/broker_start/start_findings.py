@@ -17,9 +17,8 @@ from kdump.checks.evidence import is_credible, proves_end
 from kdump.checks.repair_commands import aside, beside, in_turn, metadata_command, swaps_aside
 from kdump.checks.whole_partition import COPY_OF_A_RUNNING_BROKER
 from kdump.errors import first_of, many, many_are
-from kdump.findings import ALONE, NO_COMMAND, Finding, Level, labelled, remark, salvage
+from kdump.findings import ALONE, ONLY_A_COPY, Finding, Level, labelled, remark, salvage
 from kdump.findings.codes import Code, FindingCode
-from kdump.findings.verdict import NOT_SERVED
 from kdump.formats.partition_metadata import id_text
 from kdump.internal_topics import CLUSTER_METADATA
 from kdump.log_dirs import file_names
@@ -34,8 +33,8 @@ if TYPE_CHECKING:
 SERVER_START: Final = "kafka-server-start.sh"
 EPOCHS: Final = "leader epochs"
 NO_START: Final = "a broker does not start: "
-NO_COPY: Final = f"{NO_COMMAND}take the folder from a backup or from another replica, or start without them."
-NO_COPY_ALONE: Final = NO_COPY.replace(" or from another replica", "")
+NO_COPY: Final = f"{ONLY_A_COPY}merge the log with a backup or with another replica, or start without them."
+NO_COPY_ALONE: Final = NO_COPY.replace(" or with another replica", "")
 SERVED: Final = frozenset({StartOutcome.LOADED, StartOutcome.RECOVERED, StartOutcome.TRUNCATED})
 
 
@@ -222,7 +221,7 @@ class _StartFindings:
     def _offline(self, log_dir: str, cause: StartCause) -> Finding:
         logs = [log for log in self.start.logs if log.log_dir == log_dir]
         records = sum(self._records(log) for log in logs)
-        text = f"{self.broker} starts without log dir {log_dir}, and {NOT_SERVED} {many(records, 'record')} of "
+        text = f"{self.broker} starts without log dir {log_dir}, and does not serve {many(records, 'record')} of "
         return self._of_cause(cause, log_dir, f"{text}{many(len(logs), 'partition')}: {cause.text}", records)
 
     def _of_cause(self, cause: StartCause, place: str, text: str, loses: int | None) -> Finding:
@@ -622,9 +621,20 @@ class _StartFindings:
             text=f"{many(len(logs), 'partition')} of {self.broker} "
             f"{'is' if len(logs) == 1 else 'are'} in a log dir that is not among the paths: {shown}",
             missing=0,
-            advice="Name all log dirs of the broker. A broker does not start while a log dir of log.dirs is "
-            "missing. If it is removed from log.dirs, a start creates empty logs.",
+            advice="Name all log dirs of the broker. The missing log dir has "
+            f"{first_of(self._directories(logs), 3)} in its meta.properties. A broker does not start while a log dir "
+            "of log.dirs is missing. If it is removed from log.dirs, a start creates empty logs.",
         )
+
+    def _directories(self, logs: Sequence[LogStart]) -> list[str]:
+        """Return the lines ``directory.id=ID`` of the log dirs that the metadata log assigns to partitions."""
+        found = set()
+        for log in logs:
+            topic = None if self.start.image is None else self.start.image.topics.by_name.get(log.topic)
+            state = None if topic is None else topic.partitions.get(log.partition)
+            if state is not None and self.start.node_id in state.replicas:
+                found.add(f"directory.id={id_text(state.directories[state.replicas.index(self.start.node_id)])}")
+        return sorted(found)
 
     def _served(self, log: LogStart) -> Iterator[Finding]:
         facts = self._facts(log)

@@ -19,7 +19,7 @@ from kdump.broker_start.shortfall import CommittedOffsets, highest
 from kdump.broker_start.start_findings import Context, LogEvidence, findings
 from kdump.checks.folder import leftover_of
 from kdump.checks.indexes import is_preallocated
-from kdump.checks.repair_commands import aside, beside, copied, replaced
+from kdump.checks.repair_commands import beside, copied, replaced
 from kdump.errors import DamageError, Reporter, UnreadableError, first_of
 from kdump.findings import Level, of_a_copy
 from kdump.findings.codes import Code
@@ -87,7 +87,7 @@ class Started:
     def join(self, found: list[Finding]) -> list[Finding]:
         """Return the findings to add to ``found``.
 
-        A second fatal finding on a file is left out. Its commands, if any, replace those of the finding in ``found``.
+        A second fatal finding on a file is left out, and its commands replace those of the finding in ``found``.
         """
         new = []
         for one in self.findings:
@@ -96,7 +96,7 @@ class Started:
             if at is None:
                 new.append(one)
             else:
-                found[at] = found[at]._replace(commands=one.commands or found[at].commands)
+                found[at] = found[at]._replace(commands=one.commands)
         self.findings = new
         return new
 
@@ -190,7 +190,6 @@ def started(
                 result.log_dirs,
                 partial(_copied, mine, wanted),
                 partial(_others, context.replicas, result.node_id),
-                aside if is_here else None,
                 replaced if is_here else None,
                 shell_path,
                 is_partial=wanted.is_choosy,
@@ -240,7 +239,7 @@ def verdicts(started: Sequence[Started], found: Sequence[Finding], *, unreadable
     finding is grave.
     """
     if not started:
-        known = VerdictFacts(are_whole=False)
+        known = VerdictFacts(quoted=shell_path, are_whole=False)
         return [verdict(found, "the broker", log_dirs=known)] if any(one.is_grave for one in found) else []
     if len({each.result.cluster_id for each in started} - {None}) > 1:
         for each in started:
@@ -282,7 +281,8 @@ def _of_several(started: Sequence[Started]) -> StartVerdict:
     if node is None:
         return StartVerdict(f"{text}. Name the broker with --config node.id=N", "several")
     others = [path_text(path) for each in started if each is not first for path in each.result.log_dirs]
-    text += f". In that case remove {first_of(others, SHOWN)} from the log.dirs of {first.label}. To check this:"
+    text += f". In that case remove {first_of(others, SHOWN)} from the log.dirs of {first.label}, or put its own log "
+    text += "dir there. To check this:"
     words = [shell_path(path) for each in started for path in each.result.log_dirs]
     return StartVerdict(text, "several", (f"kdump check {' '.join(words)} --config node.id={node}",))
 

@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import posixpath
 from collections import defaultdict
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.checks import folder
-from kdump.checks.repair_commands import aside
 from kdump.errors import UnreadableError, discard
-from kdump.findings import Finding, Level, labelled
+from kdump.findings import Finding, Level
 from kdump.findings.codes import Code
 from kdump.internal_topics import CLUSTER_METADATA
 from kdump.log_dirs import file_names
-from kdump.primitives.terminal import path_text, shell_path, shell_pattern
+from kdump.primitives.terminal import shell_path, shell_pattern
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -26,9 +25,6 @@ if TYPE_CHECKING:
     from kdump.formats.meta_properties import MetaProperties
     from kdump.log_dirs.log_dir_state import LogDirState
     from kdump.log_dirs.partition import Partition
-
-
-_FIRST: Final = "by default the first of log.dirs"
 
 
 def check(parts: Iterable[Partition], dirs: LogDirs, *, is_one_broker: bool = False) -> Iterator[Finding]:
@@ -56,32 +52,21 @@ def check(parts: Iterable[Partition], dirs: LogDirs, *, is_one_broker: bool = Fa
         both_dirs = other.files.shown(other.log_dir), part.files.shown(part.log_dir)
         both = f"another log dir of the same broker, {both_dirs[0]}, has {part.name} too"
         compare = f"kdump diff {' '.join(map(shell_path, both_dirs))} --topic {shell_pattern(part.topic or '')}"
-        kept, moved = other.files.shown(other.folder), part.files.shown(part.folder)
-        place, rest = (
-            "",
-            "If neither lacks any, move one of the two away. If both lack some, kdump salvage merges them.",
-        )
+        rest = "If neither lacks any, move one of the two away. If both lack some, kdump salvage merges them."
         if part.topic == CLUSTER_METADATA:
-            place = f", and metadata.log.dir is {path_text(both_dirs[0])} ({_FIRST})"
-            rest = f"The broker reads the folder in metadata.log.dir ({_FIRST}): the folder that stays must be there."
+            rest = "The folder that stays must be in metadata.log.dir (by default the first of log.dirs)."
         advice = (
             f"Keep a copy of both folders. {compare} shows which folder lacks records: move that folder away. {rest}"
         )
         yield Finding(
             level=Level.DERIVED if certain else Level.REMARK,
-            file=moved,
+            file=part.files.shown(part.folder),
             kind=Code.TWICE,
             text=f"{both}: the broker does not start"
             if certain
             else f"{both}: a broker does not start with both log dirs",
             advice=advice if certain else "",
             fatal=certain,
-            commands=(
-                labelled("this shows which folder lacks records", compare),
-                labelled(f"only if {path_text(kept)} lacks no record{place}", aside(moved)),
-            )
-            if certain
-            else (),
         )
 
 

@@ -154,8 +154,8 @@ class _Gap(NamedTuple):
     first: int
     until: int
     active: bool
-    base: int
-    """The base offset of the segment."""
+    is_too_high: bool
+    """Whether the indexes of the segment cannot store the offset after the gap."""
     after: int | None = None
     """The base offset of the segment before the gap, if the gap is between two segments."""
 
@@ -304,12 +304,12 @@ class LogCheck:
         ]
         for gap in lost:
             indexed = [offset for offset in vanished if gap.first <= offset < gap.until]
-            is_damage = gap.until - gap.base >= 1 << 31 and gap.after is None and bool(indexed)
+            is_damage = gap.is_too_high and bool(indexed) and (self.next_offset or 0) > gap.until
             text = f"{offsets_are(gap.first, gap.until - 1)} missing before the batch at byte {gap.position}"
             if is_damage:
                 text = (
-                    f"the batch begins at offset {gap.until}, but its indexes have offset {max(indexed)}: its base "
-                    "offset, which has no checksum, is damaged"
+                    f"the batch begins at offset {gap.until}, but the indexes have {max(indexed)} as its last offset: "
+                    "its base offset, which has no checksum, is damaged"
                 )
             yield Finding(
                 level=Level.LOG,
@@ -446,8 +446,8 @@ class LogCheck:
         if until <= self._log_start:
             return
         if len(self._gaps) < MOST_GAPS:
-            base = 0 if self._segment is None else self._segment.base_offset or 0
-            self._gaps.append(_Gap(self._file, position, first, until, self._active, base, after))
+            is_too_high = after is None and until - (self._base or 0) >= 1 << 31
+            self._gaps.append(_Gap(self._file, position, first, until, self._active, is_too_high, after))
         else:
             self._more_gaps += 1
 

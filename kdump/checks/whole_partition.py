@@ -430,10 +430,11 @@ def _removed(part: Partition, fail: Callable[[UnreadableError], None]) -> Iterat
 
     names = {posixpath.basename(each.path) for each in part.segments}
     try:
-        for each, records in swaps.only_in_removed(part):
+        for each, records, first, fits in swaps.only_in_removed(part):
             path, _, ending = each.name.rpartition(".")
             target = posixpath.basename(path)
-            is_free = target not in names
+            is_free = fits and target not in names
+            names.add(target)
             is_swap = ending == file_names.SWAP
             why = "is incomplete according to a .cleaned file" if is_swap else "is marked for deletion"
             unless = "" if is_swap else ", unless this replica truncated its log as a follower"
@@ -443,10 +444,11 @@ def _removed(part: Partition, fail: Callable[[UnreadableError], None]) -> Iterat
                 kind=Code.ONLY_IN_DELETED,
                 text=f"this segment {why}, but has {many(records, 'record')} that no other segment has: a start "
                 "removes the file",
+                offset=first,
                 loses=records,
                 advice=f"Remove .{ending} from the file's name before a broker starts{unless}."
                 if is_free
-                else f"Copy the file before a broker starts: {target} has other records.",
+                else "Copy the file before a broker starts: other segments have records of the same offsets.",
                 commands=(f"mv {shell_path(each.name)} {shell_path(path)}",) if is_free else (),
             )
     except UnreadableError as error:

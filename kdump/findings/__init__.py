@@ -236,7 +236,7 @@ TAKE_UNDAMAGED: Final = (
     "Salvage cannot correct the offset. With the broker stopped, take the partition from another replica or from a "
     "backup."
 )
-NO_COMMAND: Final = "Only a copy can restore them: "
+ONLY_A_COPY: Final = "Only a copy can restore them: "
 ALONE: Final = "The partition has one replica: no other broker has the records. Look for a backup or the lost disk."
 _ALONE: Final = {
     TAKE_SEGMENT: "The partition has one replica: with the broker stopped, move the file away, and take the segment "

@@ -1,8 +1,8 @@
 """Makes the verdict on one broker from findings: whether to start it, the records that a start loses, and commands."""
 
 import re
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from posixpath import basename, dirname, join, normpath
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from posixpath import basename, dirname, normpath
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from kdump.errors import first_of, many, many_are
@@ -10,14 +10,13 @@ from kdump.findings import (
     ALONE,
     MAY_HAVE,
     METADATA_FOLDER,
-    NO_COMMAND,
+    ONLY_A_COPY,
     Finding,
     Level,
     changes_files,
     is_salvage,
     joined,
     label_of,
-    salvage_output,
 )
 from kdump.findings.codes import Code
 
@@ -29,8 +28,6 @@ HELD: Final = Code.ONLY_COPY_IS_STRAY
 """The code for records that only a stray folder holds. The commands of the finding restore them."""
 FORGOTTEN: Final = Code.METADATA_LOG_MISSING
 """The code of a finding after which a start makes every partition stray."""
-NOT_SERVED: Final = "does not serve"
-"""The words of a finding on records that a start keeps, such as those of a log dir that is offline."""
 RESTORE_FIRST: Final = "; restore the metadata log first, and run kdump check again"
 OF_SEVERAL: Final = Code.CLUSTER_ID
 """The code of the finding that log dirs belong to several brokers. It does not prevent the start of any of them."""
@@ -54,7 +51,7 @@ WITHOUT_LOG_DIR: Final = (
     "remove it from log.dirs, or format an empty folder in its place (kafka-storage.sh format --ignore-formatted, with "
     "the cluster.id of the other log dirs)"
 )
-OR_START: Final = f"Or start the broker with the damaged log ({START}): the lines above say what it truncates."
+OR_START: Final = f"Or start the broker with the damaged log ({START}): the lines above say what a start does to it."
 OF_DAMAGE: Final = (
     f"Then put the folder from salvaged/logs in the place of the damaged one, and run kdump check again. {OR_START}"
 )
@@ -108,10 +105,8 @@ class VerdictFacts(NamedTuple):
     """Returns the command that copies a log dir, with a label. The second argument is the condition of the copy."""
     others: Callable[[str], Sequence[int]] = lambda _: ()
     """Returns the other brokers with a replica of a partition, from the metadata log."""
-    aside: Callable[[str], str] | None = None
-    """Returns the command that moves a folder away; None if the files cannot be changed where they are."""
     replaced: Callable[[str], str] | None = None
-    """Returns the command that replaces a folder by its salvaged copy; None as for ``aside``."""
+    """Returns the command that replaces a folder by its salvaged copy; None if the files cannot be changed there."""
     quoted: Callable[[str], str] = str
     """Quotes a path for a shell."""
     are_whole: bool = True
@@ -154,8 +149,12 @@ def _verdict(
         others = len({finding.file for finding in fatal}) - 1
         more = f" (and {many(others, 'other reason')})" if others else ""
         text = fatal[0].text.removeprefix(NO_START_TEXT)
+        loses = [finding for finding in findings if finding.loses]
+        more += (
+            f"; after this repair alone a start would lose {_sum(loses, 'loses')}: {_most(loses).file}" if loses else ""
+        )
         return StartVerdict(
-            f"DO NOT START {broker}: {'' if text.startswith(fatal[0].file) else f'{fatal[0].file}: '}{text}{more}",
+            f"DO NOT START {broker}: {_after(fatal[0].file, text)}{more}",
             "no-start",
             commands,
             () if _lead_on(commands) else (FOLLOW,),
@@ -171,8 +170,7 @@ def _verdict(
             later = _without_a_log_dir(all_dirs)
         else:
             has_index = any(finding.code == Code.NO_LOG for finding in findings)
-            moved = [*salvaged, *(each for each in map(_folder, missing) if basename(each) in restored)]
-            later = tuple(_later(missing, log_dirs, moved, has_commands=bool(commands), has_index=has_index))
+            later = tuple(_later(missing, log_dirs, has_commands=bool(commands), has_index=has_index))
         metadata = any(map(_is_metadata_damage, findings))
         later = (*_after_salvage(salvaged, log_dirs), *((OF_METADATA,) if metadata else ()), *later)
         if not later and not _lead_on(commands):
@@ -204,21 +202,25 @@ def _verdict(
 
 
 def _restored(findings: Sequence[Finding]) -> dict[str, int]:
-    """Return partition -> the records that a folder or segment out of use has, and commands restore."""
-    found: dict[str, int] = {}
-    for each in findings:
-        if each.commands and each.code in {HELD, Code.ONLY_IN_DELETED}:
-            name = basename(each.file).rpartition(".")[0] if each.code == HELD else basename(_folder(each))
-            found[name] = found.get(name, 0) + (each.loses or 0) + (each.missing or 0)
-    return found
+    """Return partition -> the records that a -stray, -delete or -future folder has and commands restore."""
+    held = (finding for finding in findings if finding.code == HELD and finding.commands)
+    return {basename(each.file).rpartition(".")[0]: (each.loses or 0) + (each.missing or 0) for each in held}
 
 
 def _missing(findings: Sequence[Finding], restored: Mapping[str, int]) -> Iterator[Finding]:
-    """Yield the findings on missing records, without the records that commands restore."""
+    """Yield the findings on missing records, without the records that commands restore.
+
+    The records of segments that commands rename are restored at the end of the log if their offsets are above it.
+    """
+    renamed = [finding for finding in findings if finding.code == Code.ONLY_IN_DELETED and finding.commands]
     for finding in findings:
         if finding.missing is None or finding.code == HELD:
             continue
-        there = restored.get(basename(_folder(finding)), 0)
+        there = restored.get(basename(_folder(finding)), 0) + sum(
+            each.loses or 0
+            for each in renamed
+            if _folder(each) == _folder(finding) and (each.offset or 0) >= (finding.offset or 0) == finding.found
+        )
         if not there:
             yield finding
         elif finding.missing > there:
@@ -267,13 +269,14 @@ def _log_dir_of(file: str, log_dirs: Sequence[str]) -> str | None:
 def _of_damage(damaged: Sequence[Finding], salvaged: Sequence[str], of: VerdictFacts) -> Iterator[str]:
     """Yield the steps for damaged logs. ``salvaged``: the folders that commands salvage."""
     rest = [finding for finding in damaged if not _is_metadata_damage(finding)]
-    if any(finding.code == Code.OFFSET_TOO_HIGH for finding in rest):
-        yield OF_OFFSET
-        rest = [finding for finding in rest if finding.code != Code.OFFSET_TOO_HIGH]
+    has_wrong_offset = any(finding.code == Code.OFFSET_TOO_HIGH for finding in rest)
+    rest = [finding for finding in rest if finding.code != Code.OFFSET_TOO_HIGH]
     if salvaged:
         yield from _after_salvage(salvaged, of)
     elif rest:
         yield OF_DAMAGE if any(each.code != Code.RECORDS_MISSING for each in rest) else OF_UNSURE_END
+    if has_wrong_offset:
+        yield OF_OFFSET
     if any(map(_is_metadata_damage, damaged)):
         yield OF_METADATA
 
@@ -298,14 +301,12 @@ def _without_a_log_dir(all_dirs: str) -> tuple[str, ...]:
     )
 
 
-def _later(
-    missing: Sequence[Finding], of: VerdictFacts, salvaged: Container[str], *, has_commands: bool, has_index: bool
-) -> Iterator[str]:
+def _later(missing: Sequence[Finding], of: VerdictFacts, *, has_commands: bool, has_index: bool) -> Iterator[str]:
     """Yield the steps for missing records: how to restore them, and what a start without them does.
 
-    ``salvaged``: the folders that earlier steps replace. ``has_index``: a segment has index files, but no .log.
+    ``has_index``: a segment has index files, but no .log.
     """
-    missing = [finding for finding in missing if any(text in finding.advice for text in (ALONE, MAY_HAVE, NO_COMMAND))]
+    missing = [finding for finding in missing if any(text in finding.advice for text in (ALONE, MAY_HAVE, ONLY_A_COPY))]
     if not missing:
         return
     yield f"For records that are missing{' after the commands' if has_commands else ''}:"
@@ -315,7 +316,7 @@ def _later(
     left = [_folder(finding) for finding in missing if finding.code != Code.PARTITION_MISSING]
     names = _names(folders)
     if left:
-        yield from _merged(left, of, salvaged)
+        yield _merged(left, of)
     if absent := [folder for folder in folders if folder not in left]:
         copy = f"copy {_names(absent)} from there into {first_of(list(dict.fromkeys(map(_log_dir, absent))), SHOWN)}"
         yield f"- If a backup or a lost disk has them: {copy}, and run kdump check again."
@@ -340,10 +341,11 @@ def _of_holes(holes: Sequence[Finding], of: VerdictFacts) -> Iterator[str]:
     folders = list(dict.fromkeys(map(_folder, holes)))
     names = _names(folders)
     yield "For offsets that are missing:"
-    if absent := [f"{finding.expected:0>20}.log" for finding in holes if finding.position == 0]:
+    named = ((finding, f"{finding.expected:0>20}.log") for finding in holes if finding.position == 0)
+    if absent := [name for finding, name in named if basename(finding.file) != name]:
         files = first_of(list(dict.fromkeys(absent)), SHOWN)
         yield f"- If {files} was moved or renamed: put it back, and run kdump check again."
-    yield from _merged(folders, of, ())
+    yield _merged(folders, of)
     if not all(ALONE in finding.advice for finding in holes):
         yield (
             f"- If another broker has them{_replicas(folders, of)}: start that broker first. When it is the leader of "
@@ -351,26 +353,24 @@ def _of_holes(holes: Sequence[Finding], of: VerdictFacts) -> Iterator[str]:
             "fetches the whole partition from the leader."
         )
     yield (
-        f"- If nothing has them: start the broker ({START}). Consumers skip these offsets. You can still merge a copy "
-        "later. kdump check gives exit status 3 as long as they are missing."
+        f"- If nothing has them: start the broker ({START}). Consumers skip these offsets. A copy can be merged with "
+        "this log later, too. kdump check gives exit status 3 as long as they are missing."
     )
 
 
-def _merged(folders: Sequence[str], of: VerdictFacts, salvaged: Container[str]) -> Iterator[str]:
-    """Yield the step that merges folders with copies of them. ``salvaged``: the folders that earlier steps replace."""
+def _merged(folders: Sequence[str], of: VerdictFacts) -> str:
+    """Return the step that merges folders with copies of them."""
     folders = list(dict.fromkeys(folders))
-    these, out = " ".join(map(of.quoted, folders[:SHOWN])), salvage_output()
-    text = (
-        f"- If a backup or a lost disk has a copy of {_names(folders)}: with the broker stopped, merge both by "
-        f"kdump salvage {these} COPY --out {out} (COPY: the path of the other copy's folder)."
+    step, place = "give kdump salvage these folders and their copies", "merged/logs in the place of the folders"
+    if len(folders) == 1:
+        step = f"kdump salvage {of.quoted(folders[0])} COPY --out merged (COPY is the path of that copy)"
+        place = (
+            f"merged/logs/{basename(normpath(folders[0])).strip('.') or 'TOPIC-PARTITION'} in the place of the folder"
+        )
+    return (
+        f"- If a backup or a lost disk has a copy of {_names(folders)}, merge both with the broker stopped: {step}. "
+        f"Keep what is here outside of the log dir, put {place}, and run kdump check again."
     )
-    if of.replaced is None or len(folders) > SHOWN or any(folder in salvaged for folder in folders):
-        yield f"{text} Then put the result in the place of the folder, and run kdump check again."
-        return
-    yield f"{text} Then put the result in the place of the folder, and run kdump check again:"
-    for folder in folders:
-        made = of.quoted(join(out, "logs", basename(normpath(folder))))
-        yield f"  [ ! -d {made} ] || {{ {of.replaced(folder)}; }}"
 
 
 def _names(folders: Sequence[str]) -> str:
@@ -384,9 +384,9 @@ def _replicas(folders: Sequence[str], of: VerdictFacts) -> str:
     return f" ({first_of(texts, SHOWN)})" if texts else ""
 
 
-def _is_kept(finding: Finding) -> bool:
-    """Return whether a start does not serve the records, but keeps them."""
-    return finding.code == FORGOTTEN or NOT_SERVED in finding.text
+def _after(file: str, text: str) -> str:
+    """Return ``text`` after the file, unless it begins with the file."""
+    return text if text.startswith((f"{file}:", f"{file},", f"{file}.")) else f"{file}: {text}"
 
 
 def _is_at_start(finding: Finding) -> bool:
@@ -396,7 +396,7 @@ def _is_at_start(finding: Finding) -> bool:
 
 def _folder(finding: Finding) -> str:
     """Return the path of a finding's partition folder. The finding names this folder or a file in it."""
-    return finding.file if re.search(r"-\d+$", finding.file) else dirname(finding.file)
+    return finding.file if re.search(r"-\d+$", finding.file) else dirname(finding.file) or "."
 
 
 def _is_metadata_damage(finding: Finding) -> bool:
@@ -413,7 +413,7 @@ def _lost(loses: Sequence[Finding], missing: Sequence[Finding], held: Sequence[F
     """Return a text on the records that a start loses, those already missing, and those in stray folders."""
     parts = []
     if loses:
-        verb = "does not serve" if all(map(_is_kept, loses)) else "loses"
+        verb = "does not serve" if all(finding.code == FORGOTTEN for finding in loses) else "loses"
         parts.append(f"a start {verb} {_sum(loses, 'loses')}: {_first(loses)}")
     if missing and loses:
         parts.append(f"{_are(missing)} missing already: {_most(missing).file}")

@@ -169,11 +169,22 @@ def _batches(each: Segment) -> Iterator[RecordBatch | None]:
             yield None
 
 
-def only_in_removed(partition: Partition) -> Iterator[tuple[Segment, int]]:
-    """Yield each segment that a start removes with lost records, and their number: ``.deleted``, and discarded swaps.
+class Removed(NamedTuple):
+    """A segment that a start removes. ``records``: the number of its records that no segment has after the start."""
 
-    A record is lost if no segment has its offset after a start, unless compaction removed it. A ``.deleted`` segment up
-    to the first live base offset is skipped: retention deleted it (``UnifiedLog.deleteSegments`` never deletes all).
+    segment: Segment
+    records: int
+    first: int
+    """The lowest offset of these records."""
+    fits: bool
+    """Whether the segment can be between the segments after the start: it shares no offset with them."""
+
+
+def only_in_removed(partition: Partition) -> Iterator[Removed]:
+    """Yield each ``.deleted`` or discarded ``.swap`` segment with records that no segment has after a start.
+
+    Records that compaction removed do not count. A ``.deleted`` segment up to the first live base offset is skipped:
+    retention deleted it (``UnifiedLog.deleteSegments`` never deletes all segments).
     """
     suffix = f".{file_names.LOG}.{file_names.DELETED}"
     deleted = [each for each in partition.segments if each.path.endswith(suffix) and each.size]
@@ -187,10 +198,19 @@ def only_in_removed(partition: Partition) -> Iterator[tuple[Segment, int]]:
         return
     missing = _missing(removed, live)
     dropped = _dropped(removed, live, missing)
+    ranges = [(base_of(each), _last(each)) for each in live]
     for each in removed:
-        records = sum(record.offset in missing for batch, record in _records([each]) if not batch.is_control)
-        if records > dropped.get(each.name, 0):
-            yield each, records - dropped.get(each.name, 0)
+        mine = {record.offset for batch, record in _records([each]) if not batch.is_control} & missing
+        missing -= mine
+        if len(mine) > dropped.get(each.name, 0):
+            base, last = base_of(each), _last(each)
+            fits = not any(base <= other_last and other_base <= last for other_base, other_last in ranges)
+            yield Removed(each, len(mine) - dropped.get(each.name, 0), min(mine), fits)
+
+
+def _last(each: Segment) -> int:
+    """Return the highest offset of a segment, or the offset below its base offset if no batch is valid."""
+    return max((batch.last_offset for batch in _batches(each) if batch is not None), default=base_of(each) - 1)
 
 
 def _missing(gone: list[Segment], left: list[Segment]) -> set[int]:

@@ -707,7 +707,7 @@ def test_a_partition_in_two_log_dirs_is_compared_and_one_folder_moved(broker):
     assert (
         "\nDO NOT START broker 1: d2/plain-0: another log dir of the same broker, d1, has plain-0 too: the broker does "
         "not start\nThis shows which folder lacks records:\n  kdump diff d1 d2 --topic plain\nOnly if d1/plain-0 lacks "
-        "no record:\n"
+        "no record of the other:\n"
     ) in shown
     for command in printed(broker, ["d1", "d2"]):
         subprocess.run(["bash", "-c", command], cwd=broker, env=environment(), check=True)
@@ -715,10 +715,20 @@ def test_a_partition_in_two_log_dirs_is_compared_and_one_folder_moved(broker):
     assert (start["starts"], logs["plain", 0, "plain-0"][1:]) == (True, (0, 2))
 
 
+def test_of_two_folders_the_one_with_more_records_is_kept(broker):
+    """Also if it is the second one: pasted in order, the commands move no record away."""
+    shutil.copytree(broker / "d1" / "plain-0", broker / "d2" / "plain-0")
+    longer = records(b"a") + records(b"b", base=1) + records(b"c", base=2)
+    (broker / "d2" / "plain-0" / f"{0:020}.log").write_bytes(longer)
+    for command in printed(broker, ["d1", "d2"]):
+        subprocess.run(["bash", "-c", command], cwd=broker, env=environment(), check=False)
+    assert started(broker)[1]["plain", 0, "plain-0"][1:] == (0, 3)
+
+
 def test_a_metadata_log_in_two_log_dirs_is_kept_in_the_metadata_log_dir(broker):
     shutil.copytree(broker / "d1" / "__cluster_metadata-0", broker / "d2" / "__cluster_metadata-0")
     shown = kdump("check", "d1", "d2", cwd=broker).stdout.decode()
-    assert "metadata.log.dir (by default the first of log.dirs): the folder that stays must be there." in shown
+    assert "The folder that stays must be in metadata.log.dir (by default the first of log.dirs)." in shown
     for command in printed(broker, ["d1", "d2"]):
         subprocess.run(["bash", "-c", command], cwd=broker, env=environment(), check=True)
     start, _ = started(broker)
@@ -992,7 +1002,7 @@ def test_a_file_that_takes_the_second_log_dir_offline_does_not_stop_the_broker(b
     text = kdump("check", "d1", "d2", *words, cwd=broker).stdout.decode()
     assert "DO NOT START broker 1: " not in text
     assert "does not start" not in text
-    assert "DO NOT START broker 1 yet: a start does not serve 2 records: " in text
+    assert "DO NOT START broker 1 yet: a start loses 2 records: " in text
     assert done.returncode == 3
 
 

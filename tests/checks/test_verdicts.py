@@ -64,7 +64,7 @@ LEFT = {"torn-clean": {3}, "clean-index-beyond-log": {4}, "zeroepoch": {0, 4}}
             "rmlog",
             3,
             "10,000 records" + MISSING,
-            "Only a copy can restore them: take the folder from a backup, or start",
+            "Only a copy can restore them: merge the log with a backup, or start",
         ),
         ("rmdir", 3, "10,000 records" + MISSING, "orders-0 is assigned to broker 1"),
         (
@@ -430,10 +430,9 @@ def test_a_start_without_the_missing_records_is_described(cases, tmp_path, case,
         assert (code, end.startswith(" after the commands:\n")) == (3, bool(printed_commands.commands(before)))
         name = lost.split()[-1]
         copy = f"\n- If a backup or a lost disk has them: copy {name} from there into d1, and run "
-        merge = f"kdump salvage d1/{name} COPY --out salvaged (COPY: the path of the other copy's folder)"
-        put = f"\n  [ ! -d salvaged/logs/{name} ] || {{ mkdir -p d1.aside/ && mv d1/{name} d1.aside/ && cp -a "
+        merge = f"kdump salvage d1/{name} COPY --out merged (COPY is the path of that copy)"
         is_left = (place / "d1" / name).exists()
-        assert (copy in end, merge in end, put in end) == (not is_left, is_left, is_left)
+        assert (copy in end, merge in end) == (not is_left, is_left)
         assert ("\n- If another broker has them: start that broker first. When it is the leader" in end) == others
         nothing = (
             f"\n- If nothing has them: keep a copy of the log dirs, and start the broker ({START}). {lost} are then "
@@ -624,5 +623,5 @@ def test_the_step_after_salvage_is_said(cases, tmp_path):
         subprocess.run(["bash", "-c", command], cwd=tmp_path, env=environment(), check="salvage" not in command)
     after = check(tmp_path, "d1")[1]
     assert "broker 1 starts, but offsets are missing in 1 log file: d1/orders-0/" in after
-    assert "- If a backup or a lost disk has a copy of orders-0: with the broker stopped, merge both by kdump " in after
-    assert after.endswith("merge a copy later. kdump check gives exit status 3 as long as they are missing.\n")
+    assert "- If a backup or a lost disk has a copy of orders-0, merge both with the broker stopped: kdump " in after
+    assert after.endswith("later, too. kdump check gives exit status 3 as long as they are missing.\n")

@@ -183,7 +183,9 @@ def test_a_batch_whose_indexes_have_another_offset_has_a_damaged_base_offset(tmp
     (place / f"{0:020}.index").write_bytes(offset_index.encode([(2, len(data))], 0))
     (place / f"{0:020}.timeindex").write_bytes(time_index.encode([(1, 2)], 0))
     found = {line["check"]: line for line in findings(place, status=3)}
-    assert "begins at offset 2147483650, but its indexes have offset 2: " in found["offset too high"]["text"]
+    assert (
+        "begins at offset 2147483650, but the indexes have 2 as its last offset: " in found["offset too high"]["text"]
+    )
     text = kdump("check", place).stdout.decode()
     assert text.startswith(f"{place}: the log is damaged\n")
     assert "kdump salvage" not in text

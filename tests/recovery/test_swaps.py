@@ -101,7 +101,7 @@ def test_an_aborted_transaction_may_go_though_its_marker_is_in_the_next_segment(
     (folder / f"{6:020}.log.deleted").write_bytes(aborted)
     (folder / f"{7:020}.log").write_bytes(end)
     (found,) = Finder(Wanted(leftovers=True)).find([str(folder)])
-    assert [(each.base_offset, records) for each, records in swaps.only_in_removed(found)] == [(6, 1)]
+    assert [(one.segment.base_offset, one.records) for one in swaps.only_in_removed(found)] == [(6, 1)]
     entries = txn_index.encode([txn_index.AbortedTxn(0, 7, 6, 7, 6)])
     (folder / f"{7:020}.txnindex").write_bytes(entries)
     (found,) = Finder(Wanted(leftovers=True)).find([str(folder)])
@@ -118,7 +118,7 @@ def test_deleted_segments_have_the_only_copy_if_no_later_segment_stays(folder, f
             base = int(path.name[:20])
             path.write_bytes(batch(base, *[None] * (2 if base else 6)))
     (found,) = Finder(Wanted(leftovers=True)).find([str(folder)])
-    assert [(each.base_offset, records) for each, records in swaps.only_in_removed(found)] == lost
+    assert [(one.segment.base_offset, one.records) for one in swaps.only_in_removed(found)] == lost
 
 
 @pytest.mark.parametrize("has_copy", [False, True])
@@ -131,7 +131,29 @@ def test_a_swap_that_a_start_discards_can_have_the_only_copy(folder, has_copy):
         (folder / name).write_bytes(batch(6, None, None))
     (folder / f"{0:020}.log.cleaned").write_bytes(b"")
     (found,) = Finder(Wanted(leftovers=True)).find([str(folder)])
-    lost = [(posixpath.basename(each.path), records) for each, records in swaps.only_in_removed(found)]
+    lost = [(posixpath.basename(one.segment.path), one.records) for one in swaps.only_in_removed(found)]
     assert lost == ([] if has_copy else [(f"{name}.swap", 2)])
     command = f"mv {folder}/{name}.swap {folder}/{name}"
     assert (command in kdump("check", str(folder)).stdout.decode()) == (not has_copy)
+
+
+def test_two_removed_segments_of_the_same_offsets_have_each_record_once(folder):
+    """A second ``mv`` to the same name would overwrite the first file."""
+    log = folder / f"{6:020}.log"
+    log.write_bytes(batch(6, None, None) + batch(8, None, None))
+    log.rename(folder / f"{log.name}.deleted")
+    (folder / f"{log.name}.swap").write_bytes(batch(6, None, None))
+    (folder / f"{0:020}.log.cleaned").write_bytes(b"")
+    (found,) = Finder(Wanted(leftovers=True)).find([str(folder)])
+    assert sum(one.records for one in swaps.only_in_removed(found)) == 4
+    commands = [line for line in kdump("check", str(folder)).stdout.decode().splitlines() if line.startswith("  mv ")]
+    assert commands == [f"  mv {log}.deleted {log}"]
+
+
+def test_a_removed_segment_that_shares_offsets_with_others_gets_no_command(folder):
+    name = f"{4:020}.log"
+    (folder / f"{name}.swap").write_bytes(batch(4, None, None) + batch(9, None, None))
+    (folder / f"{0:020}.log.cleaned").write_bytes(b"")
+    (found,) = Finder(Wanted(leftovers=True)).find([str(folder)])
+    assert [(one.records, one.first, one.fits) for one in swaps.only_in_removed(found)] == [(2, 9, False)]
+    assert f"mv {folder}" not in kdump("check", str(folder)).stdout.decode()
