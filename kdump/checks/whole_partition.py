@@ -292,6 +292,9 @@ def _log(
     findings = [*log.findings, *log.finish(tuple(_cut(part, wrong)), _vanished(wrong) if wrong else (), restored)]
     faults = [finding for finding in findings if not finding.is_remark]
     damaged = any(finding.level is Level.LOG and not finding.is_hole for finding in faults)
+    if any(finding.code == Code.OFFSET_TOO_HIGH for finding in faults):
+        keep = "Keep the indexes: they prove the right offset of the damaged batch."
+        of_indexes = [one._replace(advice=keep) if one.code == Code.OFFSET else one for one in of_indexes]
     return _Log(log, live, findings + of_indexes, faults + wrong, damaged)
 
 
