@@ -621,7 +621,7 @@ class _StartFindings:
             text=f"{many(len(logs), 'partition')} of {self.broker} "
             f"{'is' if len(logs) == 1 else 'are'} in a log dir that is not among the paths: {shown}",
             missing=0,
-            advice="Name all log dirs of the broker. The missing log dir has "
+            advice="Name all log dirs of the broker, with their disks mounted. The missing log dir has "
             f"{first_of(self._directories(logs), 3)} in its meta.properties. A broker does not start while a log dir "
             "of log.dirs is missing. If it is removed from log.dirs, a start creates empty logs.",
         )

@@ -187,7 +187,9 @@ def _verdict(
             text = f"{wait}{many_are(files, 'log file')} damaged: {_first(damaged)}"
             return StartVerdict(text, "damaged", commands, tuple(_of_damage(damaged, salvaged, log_dirs)))
         text = f"{f'{broker} starts' if starts else unknown}, but offsets are missing in {many(files, 'log file')}"
-        return StartVerdict(f"{text}: {_first(of_logs)}", "missing", commands, tuple(_of_holes(of_logs, log_dirs)))
+        is_truncated = any(finding.code == Code.BEYOND_THE_LOG for finding in findings)
+        later = tuple(_of_holes(of_logs, log_dirs, is_truncated=is_truncated))
+        return StartVerdict(f"{text}: {_first(of_logs)}", "missing", commands, later)
     if starts is None:
         return StartVerdict(f"a start loses no record, but {unknown}{why}", "unknown", commands, (all_dirs,))
     derived = [finding for finding in findings if finding.level is Level.DERIVED]
@@ -333,16 +335,18 @@ def _later(missing: Sequence[Finding], of: VerdictFacts, *, has_commands: bool, 
     )
 
 
-def _of_holes(holes: Sequence[Finding], of: VerdictFacts) -> Iterator[str]:
+def _of_holes(holes: Sequence[Finding], of: VerdictFacts, *, is_truncated: bool) -> Iterator[str]:
     """Yield the steps for missing offsets between valid batches: how to restore them, and what a start does.
 
+    ``is_truncated``: an index points past its log, so a log may be truncated where another one seems to be missing.
     A follower fetches from its log end on (``ReplicaFetcherThread``). So it fetches them only into an empty folder.
     """
     folders = list(dict.fromkeys(map(_folder, holes)))
     names = _names(folders)
     yield "For offsets that are missing:"
     named = ((finding, f"{finding.expected:0>20}.log") for finding in holes if finding.position == 0)
-    if absent := [name for finding, name in named if basename(finding.file) != name]:
+    absent = [name for finding, name in named if basename(finding.file) != name]
+    if absent and not is_truncated:
         files = first_of(list(dict.fromkeys(absent)), SHOWN)
         yield f"- If {files} was moved or renamed: put it back, and run kdump check again."
     yield _merged(folders, of)
