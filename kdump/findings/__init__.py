@@ -6,6 +6,7 @@ A finding is a problem or a remark. A remark never changes the exit status. :mod
 import re
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
+from itertools import count
 from posixpath import basename, exists
 from typing import Any, Final, NamedTuple, cast
 
@@ -170,13 +171,14 @@ _IN_PARTITION: Final = ("partition.metadata", "leader-epoch-checkpoint")
 
 
 def salvage_output() -> str:
-    """Return the output folder of the printed ``kdump salvage``.
+    """Return the output folder of the printed ``kdump salvage``. It does not exist: ``salvaged`` or ``salvaged-2``.
 
     It is above the current folder if that is a log dir or a partition folder: a broker does not start with a folder of
     another name in a log dir.
     """
     above = 1 if any(map(exists, _IN_LOG_DIR)) else 2 if any(map(exists, _IN_PARTITION)) else 0
-    return "../" * above + "salvaged"
+    out = "../" * above + "salvaged"
+    return next(path for number in count(1) if not exists(path := out if number == 1 else f"{out}-{number}"))
 
 
 def salvage(words: Iterable[str]) -> str:

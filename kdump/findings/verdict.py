@@ -17,6 +17,7 @@ from kdump.findings import (
     is_salvage,
     joined,
     label_of,
+    salvage_output,
 )
 from kdump.findings.codes import Code
 
@@ -52,9 +53,6 @@ WITHOUT_LOG_DIR: Final = (
     "the cluster.id of the other log dirs)"
 )
 OR_START: Final = f"Or start the broker with the damaged log ({START}): the lines above say what a start does to it."
-OF_DAMAGE: Final = (
-    f"Then put the folder from salvaged/logs in the place of the damaged one, and run kdump check again. {OR_START}"
-)
 FOLLOW: Final = "Follow the advice of the findings (what to do), and run kdump check again."
 OR_ACCEPT: Final = f"Or start the broker ({START}), if these effects of a start are intended."
 OF_OFFSET: Final = (
@@ -276,17 +274,22 @@ def _of_damage(damaged: Sequence[Finding], salvaged: Sequence[str], of: VerdictF
     if salvaged:
         yield from _after_salvage(salvaged, of)
     elif rest:
-        yield OF_DAMAGE if any(each.code != Code.RECORDS_MISSING for each in rest) else OF_UNSURE_END
+        yield _of_salvage() if any(each.code != Code.RECORDS_MISSING for each in rest) else OF_UNSURE_END
     if has_wrong_offset:
         yield OF_OFFSET
     if any(map(_is_metadata_damage, damaged)):
         yield OF_METADATA
 
 
+def _of_salvage() -> str:
+    place = f"{salvage_output()}/logs"
+    return f"Then put the folder from {place} in the place of the damaged one, and run kdump check again. {OR_START}"
+
+
 def _after_salvage(folders: Sequence[str], of: VerdictFacts) -> Iterator[str]:
     """Yield the steps after the salvage of partition folders, if there are any."""
     if of.replaced is None or not 0 < len(folders) <= SHOWN:
-        yield from (OF_DAMAGE,) if folders else ()
+        yield from (_of_salvage(),) if folders else ()
         return
     yield "Then put what salvage wrote in the place of the damaged log:"
     for folder in folders:

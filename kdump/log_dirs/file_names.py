@@ -55,7 +55,7 @@ COPY_PART: Final = ".copy.part"
 ASIDE: Final = ".aside"
 REBUILT: Final = ".rebuilt"
 """COPY to REBUILT are suffixes of folders next to a log dir: the commands that kdump check prints make them."""
-SALVAGED: Final = "salvaged"
+SALVAGED: Final = re.compile(r"salvaged(-[0-9]+)?")
 """The name of the output folder in the commands with ``kdump salvage`` that kdump check prints."""
 _STATE_ENDS: Final = (f"-{DELETE_FOLDER}", f"-{FUTURE_FOLDER}", f"-{STRAY_FOLDER}")
 

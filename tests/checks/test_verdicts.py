@@ -617,6 +617,9 @@ def test_the_step_after_salvage_is_said(cases, tmp_path):
     assert " && cp -a ../salvaged/logs/orders-0 ./orders-0\n" in inside
     inside = check(tmp_path / "d1" / "orders-0", ".")[1]
     assert "\n  kdump salvage . --out ../../salvaged\n" in inside
+    (tmp_path / "salvaged").mkdir()  # of an earlier salvage
+    assert "\n  kdump salvage d1/orders-0 --out salvaged-2\n" in check(tmp_path, "d1")[1]
+    (tmp_path / "salvaged").rmdir()
     assert " 333 records of the partition are then lost for good" in inside
     assert "(the checksum is wrong); 333 records are missing already: d1/orders-0\n" in text
     for command in printed_commands.commands(text):
