@@ -33,9 +33,12 @@ def aside(path: str) -> str:
 
 
 def replaced(folder: str) -> str:
-    """Return the shell command that moves a partition folder away, and puts its salvaged copy in its place."""
-    copy = posixpath.join(salvage_output(), "logs", posixpath.basename(posixpath.normpath(folder)))
-    return in_turn([aside(folder), f"cp -a {shell_path(copy)} {shell_path(folder)}"])
+    """Return the shell command that moves a partition folder away, and puts its salvaged copy in its place.
+
+    It moves nothing if kdump salvage has made no copy, for example because no batch is valid.
+    """
+    copy = shell_path(posixpath.join(salvage_output(), "logs", posixpath.basename(posixpath.normpath(folder))))
+    return in_turn([f"[ -d {copy} ]", aside(folder), f"cp -a {copy} {shell_path(folder)}"])
 
 
 def beside(log_dir: str, suffix: str) -> str:
@@ -58,7 +61,7 @@ def _is_taken(path: str, log_dir: str, suffix: str) -> bool:
     if not _exists(path):
         return False
     try:
-        is_unused = suffix == file_names.COPY and not LOCAL.entries(path)
+        is_unused = suffix == file_names.REBUILT or (suffix == file_names.COPY and not LOCAL.entries(path))
     except UnreadableError:
         return True
     return is_unused or not is_made_from(path, log_dir, LOCAL)

@@ -17,6 +17,7 @@ from kdump.findings import (
     is_salvage,
     joined,
     label_of,
+    salvage,
     salvage_output,
 )
 from kdump.findings.codes import Code
@@ -30,6 +31,8 @@ HELD: Final = Code.ONLY_COPY_IS_STRAY
 FORGOTTEN: Final = Code.METADATA_LOG_MISSING
 """The code of a finding after which a start makes every partition stray."""
 RESTORE_FIRST: Final = "; restore the metadata log first, and run kdump check again"
+NO_SALVAGE: Final = frozenset({Code.RECORDS_MISSING, Code.OFFSET_TOO_HIGH})
+"""Codes of damaged logs that kdump salvage cannot repair."""
 OF_SEVERAL: Final = Code.CLUSTER_ID
 """The code of the finding that log dirs belong to several brokers. It does not prevent the start of any of them."""
 
@@ -182,8 +185,14 @@ def _verdict(
         damaged = [finding for finding in of_logs if not finding.is_hole]
         files = len({finding.file for finding in damaged or of_logs})
         if damaged:
-            text = f"{wait}{many_are(files, 'log file')} damaged: {_first(damaged)}"
-            return StartVerdict(text, "damaged", commands, tuple(_of_damage(damaged, salvaged, log_dirs)))
+            if not commands and log_dirs.replaced is not None and (salvaged := _salvageable(damaged)):
+                commands = (salvage(map(log_dirs.quoted, salvaged)),)
+            return StartVerdict(
+                f"{wait}{many_are(files, 'log file')} damaged: {_first(damaged)}",
+                "damaged",
+                commands,
+                tuple(_of_damage(damaged, salvaged, log_dirs)),
+            )
         text = f"{f'{broker} starts' if starts else unknown}, but offsets are missing in {many(files, 'log file')}"
         is_truncated = any(finding.code == Code.BEYOND_THE_LOG for finding in findings)
         later = tuple(_of_holes(of_logs, log_dirs, is_truncated=is_truncated))
@@ -279,6 +288,13 @@ def _of_damage(damaged: Sequence[Finding], salvaged: Sequence[str], of: VerdictF
         yield OF_OFFSET
     if any(map(_is_metadata_damage, damaged)):
         yield OF_METADATA
+
+
+def _salvageable(damaged: Sequence[Finding]) -> list[str]:
+    """Return the first partition folders whose valid batches kdump salvage can copy."""
+    folders = dict.fromkeys(_folder(finding) for finding in damaged if finding.code not in NO_SALVAGE)
+    named = [folder for folder in folders if re.search(r"-\d+$", folder) and basename(folder) != METADATA_FOLDER]
+    return named[:SHOWN]
 
 
 def _of_salvage() -> str:

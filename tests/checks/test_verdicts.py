@@ -609,7 +609,8 @@ def test_the_step_after_salvage_is_said(cases, tmp_path):
     _, text, _ = check(tmp_path, "d1")
     assert (
         "\n  kdump salvage d1/orders-0 --out salvaged\nThen put what salvage wrote in the place of the damaged log:\n"
-        "  mkdir -p d1.aside/ && mv d1/orders-0 d1.aside/ && cp -a salvaged/logs/orders-0 d1/orders-0\n"
+        "  [ -d salvaged/logs/orders-0 ] && mkdir -p d1.aside/ && mv d1/orders-0 d1.aside/ && "
+        "cp -a salvaged/logs/orders-0 d1/orders-0\n"
     ) in text
     assert "yet: a start loses 4,666 records: " in text  # which salvage recovers
     inside = check(tmp_path / "d1", ".")[1]  # a broker does not start with a folder of another name in a log dir
