@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from kdump.checks import across_log_dirs, whole_partition
 from kdump.errors import Reporter, StoreError, UnreadableError, UsageError
+from kdump.formats.sparse_index import INDEX_INTERVAL
 from kdump.internal_topics import CLUSTER_METADATA
 from kdump.log_dirs import archive_formats, file_names
 from kdump.log_dirs.file_names import Name
@@ -297,7 +298,6 @@ def _is_folder(files: Files, path: str) -> bool:
 
 
 def _options(name: str | None, configs: Mapping[str, str], wanted: Wanted, interval: int) -> StartOptions:
-    from kdump.answers.topic_configs import INDEX_INTERVAL
     from kdump.broker_start import release
     from kdump.broker_start.broker_dirs import StartOptions
 

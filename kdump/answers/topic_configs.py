@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kdump.errors import UsageError
+from kdump.formats.sparse_index import INDEX_INTERVAL
 from kdump.internal_topics import consumer_offsets, share_group_state, transaction_state
 from kdump.primitives.encodings import java_config_integer
 from kdump.primitives.messages import did_you_mean
@@ -175,7 +176,6 @@ def index_intervals(image: ClusterImage | None) -> dict[str, int]:
     return {name: number for name, number in numbers.items() if number is not None and number >= 0}
 
 
-INDEX_INTERVAL: Final = "index.interval.bytes"
 _TOPIC: Final = 2
 _BROKER: Final = 4
 

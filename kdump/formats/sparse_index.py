@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 E = TypeVar("E", bound=tuple[int, int])
 
 MAX_RELATIVE_OFFSET = INT32_MAX
+INDEX_INTERVAL = "index.interval.bytes"
+"""The topic config: the bytes of log between two entries of an index."""
 DEFAULT_INTERVAL = 4096
 """The default of ``index.interval.bytes``: the fewest bytes of log between two entries."""
 WARM = 8192

@@ -55,8 +55,8 @@ COPY_PART: Final = ".copy.part"
 ASIDE: Final = ".aside"
 REBUILT: Final = ".rebuilt"
 """COPY to REBUILT are suffixes of folders next to a log dir: the commands that kdump check prints make them."""
-SALVAGED: Final = re.compile(r"salvaged(-[0-9]+)?")
-"""The name of the output folder in the commands with ``kdump salvage`` that kdump check prints."""
+SALVAGED: Final = "salvaged"
+"""The name of the output folder in the commands with ``kdump salvage`` that kdump check prints; or ``salvaged-2``."""
 _STATE_ENDS: Final = (f"-{DELETE_FOLDER}", f"-{FUTURE_FOLDER}", f"-{STRAY_FOLDER}")
 
 

@@ -476,7 +476,8 @@ class Finder:
                 origins = (each for each in _origins(path, suffix) if each in by_path)
                 if log_dir := next((each for each in origins if is_made_from(path, each, files)), None):
                     made[path] = f"{what} {files.shown(log_dir)}"
-            if file_names.SALVAGED.fullmatch(entry.name) and len(by_path) > 1 and _is_salvaged(path, files):
+            is_named = entry.name.rstrip("-0123456789") == file_names.SALVAGED
+            if is_named and len(by_path) > 1 and _is_salvaged(path, files):
                 made[path] = "the output of kdump salvage"
         for path, what in made.items():
             self.note(f"{files.shown(path)} is left out: it holds {what} (name the folder to read it)")

@@ -300,6 +300,8 @@ class _Start:
             self.read.append(each)
         if self.sound is not None:
             return False
+        # ProducerStateManager.truncateAndReload deletes the other snapshots
+        self.snapshots = {offset for offset in self.snapshots if self.log_start < offset <= base_of(each)}
         try:
             if self.replay(before, base_of(each)) and loading and before:
                 self.find_end(before[-1], base_of(each))  # later segments are not loaded yet

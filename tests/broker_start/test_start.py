@@ -13,7 +13,7 @@ import pytest
 
 from kdump import cli
 from kdump.broker_start import log_folder
-from kdump.formats import offset_index, time_index
+from kdump.formats import offset_index, producer_snapshot, time_index
 from testing import forge
 from testing.processes import kdump
 from tests.helpers.metadata_records import metadata_value
@@ -1130,6 +1130,23 @@ def test_a_folder_with_the_name_of_a_snapshot_that_recovery_writes(killed, relea
     start, logs = started(killed, release=release)
     assert (start["starts"], [each[-2:] for each in start["offlineLogDirs"]]) == (True, offline)
     assert logs["idem", 0, "idem-0"] == outcome
+
+
+@pytest.mark.parametrize("missing", [True, False])
+def test_the_recovery_of_a_segment_deletes_later_snapshots(broker, missing):
+    """Then the broker writes them again, also where a folder has the name (a broker of 4.4.0, after a clean stop)."""
+    place = broker / "d2" / "idem-0"
+    for base in (2, 4, 6):
+        (place / f"{base:020}.log").write_bytes(records(b"c", base=base) + records(b"d", base=base + 1))
+        for suffix in ("index", "timeindex"):
+            (place / f"{base:020}.{suffix}").write_bytes(b"")
+    (place / f"{8:020}.snapshot").write_bytes(producer_snapshot.encode([]))
+    (place / f"{6:020}.snapshot").mkdir()
+    if missing:
+        (place / f"{2:020}.index").unlink()
+    start, logs = started(broker)
+    assert (start["starts"], [each[-2:] for each in start["offlineLogDirs"]]) == (True, ["d2"] * missing)
+    assert logs["idem", 0, "idem-0"][0] == ("offline" if missing else "loaded")
 
 
 def test_a_folder_with_the_name_of_the_snapshot_at_the_end_after_a_clean_stop(broker):
