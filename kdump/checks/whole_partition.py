@@ -3,9 +3,8 @@
 :func:`check` returns counts, findings, and facts for the broker's dry start (:mod:`kdump.broker_start`).
 """
 
-from __future__ import annotations
-
 import posixpath
+from collections.abc import Mapping
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -22,7 +21,7 @@ from kdump.log_dirs.partition import index_swaps, least_cleaned, with_index_swap
 from kdump.primitives.terminal import shell_path
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from kdump.checks.kraft_snapshot import Snapshot
     from kdump.checks.log_dir import LogDir, LogDirs
@@ -109,11 +108,11 @@ class CheckedPartition(NamedTuple):
 
 
 def check(
-    part: Partition,
+    part: "Partition",
     options: CheckOptions,
-    dirs: LogDirs,
-    read: Callable[[int], None] = lambda _: None,
-    tap: Tap | None = None,
+    dirs: "LogDirs",
+    read: "Callable[[int], None]" = lambda _: None,
+    tap: "Tap | None" = None,
 ) -> CheckedPartition:
     """Check a partition. All partitions of a run share ``dirs``, which is made with ``options.dispensable``.
 
@@ -177,7 +176,7 @@ def check(
     )
 
 
-def _indexed(log: _Log) -> dict[str, int]:
+def _indexed(log: "_Log") -> dict[str, int]:
     """Return ``{"index entries": end offset}`` if both indexes of the last segment point past its log, else {}.
 
     The log once reached this offset, because a broker appends a batch before it adds the entries.
@@ -197,7 +196,7 @@ def _is_derived(finding: Finding) -> bool:
     return finding.level is Level.DERIVED and not finding.is_grave
 
 
-def _with_command(finding: Finding, part: Partition, options: CheckOptions) -> Finding:
+def _with_command(finding: Finding, part: "Partition", options: CheckOptions) -> Finding:
     from kdump.checks.repair_commands import aside, metadata_command
 
     folder_name, name = posixpath.split(finding.file)
@@ -209,24 +208,26 @@ def _with_command(finding: Finding, part: Partition, options: CheckOptions) -> F
     return finding
 
 
-def _sound_end(part: Partition, log: _Log, closed: set[object]) -> int | None:
+def _sound_end(part: "Partition", log: "_Log", closed: set[object]) -> int | None:
     leftovers = len(log.live) != len([each for each in part.segments if not file_names.is_kraft_snapshot(each.path)])
     unsure = log.damaged or log.check.wants_recovery or leftovers or bool(closed or part.unnamed)
     return None if unsure else log.check.next_offset
 
 
-def _has_sound_files(part: Partition, parsed: Mapping[str, object]) -> bool:
+def _has_sound_files(part: "Partition", parsed: "Mapping[str, object]") -> bool:
     is_whole = part.is_listed and not any(each.name in NEEDED for each in part.folders)
     return is_whole and all(each.name in parsed for each in part.others if each.name in NEEDED)
 
 
-def _foreign(part: Partition) -> Finding:
+def _foreign(part: "Partition") -> Finding:
     """Return the remark on a folder that no broker writes. The check of the log dir has the advice to move it."""
     text = "a folder that does not belong to a broker: its files were not checked. To check them, name it as PATH"
     return remark(part.files.shown(part.folder), Code.FOREIGN_FOLDER, text)
 
 
-def _snapshots(part: Partition, options: CheckOptions, fail: Callable[[UnreadableError], None]) -> Iterator[Snapshot]:
+def _snapshots(
+    part: "Partition", options: CheckOptions, fail: "Callable[[UnreadableError], None]"
+) -> "Iterator[Snapshot]":
     paths = [segment.path for segment in part.segments] + [entry.path for entry in part.others]
     for path in paths:
         if file_names.is_kraft_snapshot(path):
@@ -240,7 +241,7 @@ def _snapshots(part: Partition, options: CheckOptions, fail: Callable[[Unreadabl
 
 class _Log(NamedTuple):
     check: LogCheck
-    live: list[Segment]
+    live: "list[Segment]"
     findings: list[Finding]
     faults: list[Finding]
     """All findings except remarks."""
@@ -248,14 +249,14 @@ class _Log(NamedTuple):
 
 
 def _log(
-    part: Partition,
+    part: "Partition",
     options: CheckOptions,
-    place: LogDir,
-    epochs: Sequence[EpochEntry] | None,
-    swaps: Mapping[str, str],
-    read: Callable[[int], None],
+    place: "LogDir",
+    epochs: "Sequence[EpochEntry] | None",
+    swaps: "Mapping[str, str]",
+    read: "Callable[[int], None]",
     failed: list[UnreadableError],
-    tap: Tap | None,
+    tap: "Tap | None",
 ) -> _Log:
     logs = [segment for segment in part.segments if not file_names.is_kraft_snapshot(segment.path)]
     is_leftover = folder.leftover_of(part) is not None
@@ -298,14 +299,14 @@ def _log(
     return _Log(log, live, findings + of_indexes, faults + wrong, damaged)
 
 
-def _is_cleaned(part: Partition, options: CheckOptions, place: LogDir) -> bool | None:
+def _is_cleaned(part: "Partition", options: CheckOptions, place: "LogDir") -> bool | None:
     """Return whether compaction may have left gaps in a log, or None if this is unknown."""
     if part.topic in COMPACTED_TOPICS or part.topic in options.compacted:
         return True
     return False if place.cleaned is None and part.topic in options.ids else place.cleaned
 
 
-def _stopped_at(place: LogDir) -> int | None:
+def _stopped_at(place: "LogDir") -> int | None:
     """Return the log end offset of a clean stop, or None if it is unknown.
 
     A broker that stops writes the log end as recovery point (LogManager.shutdown), and its high watermarks
@@ -316,7 +317,7 @@ def _stopped_at(place: LogDir) -> int | None:
     return max(place.recovery_point, place.high_watermark)
 
 
-def _cut(part: Partition, found: Sequence[Finding]) -> Iterator[int]:
+def _cut(part: "Partition", found: "Sequence[Finding]") -> "Iterator[int]":
     """Yield the base offsets of segments whose index proves that the ``.log``, or its end, is missing.
 
     A missing log with an empty time index is left out. It had no records, as after compaction: a rolled segment with
@@ -335,8 +336,8 @@ def _cut(part: Partition, found: Sequence[Finding]) -> Iterator[int]:
 
 
 def _restored(
-    part: Partition, live: Sequence[Segment], fail: Callable[[UnreadableError], None]
-) -> Iterator[tuple[int, int]]:
+    part: "Partition", live: "Sequence[Segment]", fail: "Callable[[UnreadableError], None]"
+) -> "Iterator[tuple[int, int]]":
     """Yield the ranges of offsets (begin, end) in the ``.swap`` segments that a start adds to the ``live`` segments."""
     suffix = f".{file_names.LOG}.{file_names.SWAP}"
     swaps = [each for each in part.segments if each.path.endswith(suffix) and not each.special]
@@ -356,7 +357,7 @@ def _restored(
                 fail(error)
 
 
-def _vanished(found: Sequence[Finding]) -> set[int]:
+def _vanished(found: "Sequence[Finding]") -> set[int]:
     """Return the offsets that both indexes of a segment have, but no batch of the segment.
 
     Damage of one index does not change the other index, so a batch with this offset was written. Its base offset or its
@@ -375,7 +376,9 @@ def _vanished(found: Sequence[Finding]) -> set[int]:
     }
 
 
-def _start(part: Partition, place: LogDir, options: CheckOptions, log: LogCheck, *, damaged: bool) -> Iterator[Finding]:
+def _start(
+    part: "Partition", place: "LogDir", options: CheckOptions, log: LogCheck, *, damaged: bool
+) -> "Iterator[Finding]":
     where = part.files.shown(part.folder)
     end, cut = log.next_offset, 0
     if damaged or log.wants_recovery or _overflows(part, end):
@@ -425,7 +428,7 @@ def _start(part: Partition, place: LogDir, options: CheckOptions, log: LogCheck,
         )
 
 
-def _removed(part: Partition, fail: Callable[[UnreadableError], None]) -> Iterator[Finding]:
+def _removed(part: "Partition", fail: "Callable[[UnreadableError], None]") -> "Iterator[Finding]":
     """Yield the findings on ``.deleted`` and ``.swap`` segments that a start removes with the only copy of records."""
     if not any(each.path.endswith((f".{file_names.DELETED}", f".{file_names.SWAP}")) for each in part.segments):
         return
@@ -458,13 +461,13 @@ def _removed(part: Partition, fail: Callable[[UnreadableError], None]) -> Iterat
         fail(error)
 
 
-def _overflows(part: Partition, end: int | None) -> bool:
+def _overflows(part: "Partition", end: int | None) -> bool:
     """Return whether a segment spans more offsets than an index can store. A broker splits such a segment."""
     bases = sorted({segment.base_offset or 0 for segment in part.segments})
     return any(after - base > 1 << 31 for base, after in pairwise([*bases, *([] if end is None else [end])]))
 
 
-def _marker(part: Partition, cut: Cut) -> Finding:
+def _marker(part: "Partition", cut: "Cut") -> Finding:
     """Return the finding on a clean shutdown marker that makes a broker skip the recovery of a damaged log."""
     from kdump.checks.repair_commands import aside
 
@@ -482,7 +485,7 @@ def _marker(part: Partition, cut: Cut) -> Finding:
     )
 
 
-def _outcome(part: Partition, outcome: Outcome, who: str, *, would: bool = False) -> Iterator[Finding]:
+def _outcome(part: "Partition", outcome: "Outcome", who: str, *, would: bool = False) -> "Iterator[Finding]":
     """Yield the findings on the outcome of a start. ``would``: the last stop was clean, so all findings are remarks."""
     where = part.files.shown(part.folder)
     advice, command = "Salvage the records before a broker starts.", salvage([shell_path(where)])
@@ -536,7 +539,7 @@ def _outcome(part: Partition, outcome: Outcome, who: str, *, would: bool = False
         yield remark(where, Code.RECOVERY, text, offset=outcome.log_end_offset)
 
 
-def _without_snapshot(cuts: Iterable[Cut], part: Partition, end: int | None) -> Iterator[Cut]:
+def _without_snapshot(cuts: "Iterable[Cut]", part: "Partition", end: int | None) -> "Iterator[Cut]":
     """Yield the cuts of the metadata log without the records that its newest snapshot has.
 
     If the snapshot ends past the log end offset ``end``, a node deletes the log, and starts from the snapshot.
@@ -554,7 +557,7 @@ def _without_snapshot(cuts: Iterable[Cut], part: Partition, end: int | None) -> 
         )
 
 
-def _lost(cut: Cut) -> str:
+def _lost(cut: "Cut") -> str:
     if not cut.records:
         return many(cut.size, "byte") + (" without a valid batch" if cut.first_offset is None else "")
     records, size = many(cut.records, "record"), many(cut.size, "byte")
