@@ -157,3 +157,10 @@ def test_a_removed_segment_that_shares_offsets_with_others_gets_no_command(folde
     (found,) = Finder(Wanted(leftovers=True)).find([str(folder)])
     assert [(one.records, one.first, one.fits) for one in swaps.only_in_removed(found)] == [(2, 9, False)]
     assert f"mv {folder}" not in kdump("check", str(folder)).stdout.decode()
+
+
+def test_a_swap_that_no_broker_can_read_is_reported_by_the_dry_start_alone(folder):
+    (folder / f"{6:020}.log.swap").write_bytes(bytes(100))
+    (folder / f"{9:020}.log.cleaned").write_bytes(b"")
+    done = kdump("check", str(folder))
+    assert (done.returncode, b"Traceback" in done.stderr) == (3, False)
