@@ -184,7 +184,8 @@ def only_in_removed(partition: Partition) -> Iterator[Removed]:
     """Yield each ``.deleted`` or discarded ``.swap`` segment with records that no segment has after a start.
 
     Records that compaction removed do not count. A ``.deleted`` segment up to the first live base offset is skipped:
-    retention deleted it (``UnifiedLog.deleteSegments`` never deletes all segments).
+    retention deleted it (``UnifiedLog.deleteSegments`` never deletes all segments). Raises FailsError if a broker
+    cannot load the swaps.
     """
     suffix = f".{file_names.LOG}.{file_names.DELETED}"
     deleted = [each for each in partition.segments if each.path.endswith(suffix) and each.size]

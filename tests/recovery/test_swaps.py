@@ -159,7 +159,7 @@ def test_a_removed_segment_that_shares_offsets_with_others_gets_no_command(folde
     assert f"mv {folder}" not in kdump("check", str(folder)).stdout.decode()
 
 
-def test_a_swap_that_no_broker_can_read_is_reported_by_the_dry_start_alone(folder):
+def test_a_swap_that_no_broker_can_read_is_damage(folder):
     (folder / f"{6:020}.log.swap").write_bytes(bytes(100))
     (folder / f"{9:020}.log.cleaned").write_bytes(b"")
     done = kdump("check", str(folder))
