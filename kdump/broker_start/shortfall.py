@@ -191,13 +191,13 @@ class _BrokerShortfalls:
         for name, topic in sorted(image.topics.by_name.items()):
             for number, state in sorted(topic.partitions.items()):
                 folders = self._folders.get((name, number), [])
-                if node not in state.replicas or not self._takes(name, number):
+                directory = state.directory_of(node)
+                if directory is None or not self._takes(name, number):
                     continue
                 if any(
                     not folder.parsed.state or folder.parsed.state == file_names.FUTURE_FOLDER for folder in folders
                 ):
                     continue
-                directory = state.directories[state.replicas.index(node)]
                 reached = self._reached(name, number)
                 log_dir = here.get(directory)
                 if log_dir is None and (int.from_bytes(directory, "big") >= RESERVED or not any(reached.values())):

@@ -402,7 +402,7 @@ class _BrokerRun:
             log_start=start,
             release=self.options.release,
             known=known,
-            interval=self._interval(parsed.topic),
+            interval=self.intervals.get(parsed.topic, self.options.interval),
         )
         try:
             return self._stray(folder, log_folder.load(folder, how))
@@ -428,9 +428,6 @@ class _BrokerRun:
             causes=(cause,),
             path=folder.name,
         )
-
-    def _interval(self, topic: str) -> int:
-        return self.intervals.get(topic, self.options.interval)
 
     def _stray(self, folder: log_folder.LogFolder, log: LogStart) -> LogStart:
         """Return the log with the outcome STRAY if the broker makes it stray (``isStrayReplica``), else unchanged.
@@ -529,9 +526,7 @@ class _BrokerRun:
     def _assigned_directory(self, log: LogStart) -> bytes | None:
         topic = None if self.image is None or log.topic_id is None else self.image.topics.by_id.get(log.topic_id)
         state = None if topic is None else topic.partitions.get(log.partition)
-        if state is None or self.node_id not in state.replicas:
-            return None
-        return state.directories[state.replicas.index(self.node_id)]
+        return None if state is None else state.directory_of(self.node_id)
 
     def _assign(self, directories: Mapping[LogDirFiles, bytes | None]) -> None:
         """Create an empty log for each partition without a folder in use that metadata assigns to the broker."""
@@ -549,9 +544,12 @@ class _BrokerRun:
 
     def _assignments(self, image: ClusterImage) -> Iterator[tuple[Topic, int, bytes]]:
         for _, topic in sorted(image.topics.by_name.items()):
-            for number, state in sorted(topic.partitions.items()):
-                if self.node_id in state.replicas:
-                    yield topic, number, state.directories[state.replicas.index(self.node_id)]
+            yield from self._directories_of(topic)
+
+    def _directories_of(self, topic: Topic) -> Iterator[tuple[Topic, int, bytes]]:
+        for number, state in sorted(topic.partitions.items()):
+            if (directory := state.directory_of(self.node_id)) is not None:
+                yield topic, number, directory
 
     def _create(
         self, topic: Topic, number: int, directory: bytes, directories: Mapping[LogDirFiles, bytes | None]
@@ -656,10 +654,7 @@ class _BrokerRun:
 
         found = {topic.id: topic for topic in image.topics.by_name.values()}
         for topic_id in java_hash_order.java_put(found, java_hash_order.uuid_hash):
-            topic = found[topic_id]
-            for number, state in sorted(topic.partitions.items()):
-                if self.node_id in state.replicas:
-                    yield topic, number, state.directories[state.replicas.index(self.node_id)]
+            yield from self._directories_of(found[topic_id])
 
     def _loses_replica(self, topic: Topic, number: int) -> bool:
         """Return whether leader or ISR change when this replica goes offline (``generateLeaderAndIsrUpdates``)."""

@@ -632,8 +632,9 @@ class _StartFindings:
         for log in logs:
             topic = None if self.start.image is None else self.start.image.topics.by_name.get(log.topic)
             state = None if topic is None else topic.partitions.get(log.partition)
-            if state is not None and self.start.node_id in state.replicas:
-                found.add(f"directory.id={id_text(state.directories[state.replicas.index(self.start.node_id)])}")
+            directory = None if state is None else state.directory_of(self.start.node_id)
+            if directory is not None:
+                found.add(f"directory.id={id_text(directory)}")
         return sorted(found)
 
     def _served(self, log: LogStart) -> Iterator[Finding]:

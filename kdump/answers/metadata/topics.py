@@ -53,6 +53,10 @@ class PartitionImage:
     elr: list[int]
     last_known_elr: list[int]
 
+    def directory_of(self, node: int | None) -> bytes | None:
+        """Return the directory id of the replica on a node, or None without a replica there."""
+        return self.directories[self.replicas.index(node)] if node in self.replicas else None
+
     @classmethod
     def of(cls, fields: Fields) -> PartitionImage:
         """Return the state in a PartitionRecord. Raises ReplayError."""
