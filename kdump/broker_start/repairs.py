@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from kdump.broker_start import broker_dirs
 from kdump.broker_start.outcome import StartOutcome
-from kdump.checks.repair_commands import aside, in_turn, metadata_command, replaced, swaps_aside
+from kdump.checks.repair_commands import aside, compared, in_turn, metadata_command, replaced, swaps_aside
 from kdump.errors import many
 from kdump.findings import labelled, salvage
 from kdump.findings.codes import Code
@@ -16,7 +16,7 @@ from kdump.formats.partition_metadata import id_of, id_text
 from kdump.internal_topics import CLUSTER_METADATA
 from kdump.log_dirs import file_names
 from kdump.log_dirs.file_names import parse_folder
-from kdump.primitives.terminal import path_text, shell_path, shell_pattern, shell_word
+from kdump.primitives.terminal import path_text, shell_path, shell_word
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -202,9 +202,8 @@ class Repairs:
         found = parse_folder(folder)
         if first is None or found is None:
             return
-        dirs = " ".join(shell_path(posixpath.dirname(path) or ".") for path in (first, second))
-        compare = f"kdump diff {dirs} --topic {shell_pattern(found.topic)}"
-        yield labelled("this shows which folder lacks records", compare)
+        dirs = [posixpath.dirname(path) or "." for path in (first, second)]
+        yield labelled("this shows which folder lacks records", compared(dirs, found.topic))
         kept, moved = (first, second) if ends[first] >= ends.get(second, 0) else (second, first)
         yield labelled(f"only if {path_text(kept)} lacks no record of the other", aside(moved))
 

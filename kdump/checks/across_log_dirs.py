@@ -16,7 +16,6 @@ from kdump.findings import Finding, Level
 from kdump.findings.codes import Code
 from kdump.internal_topics import CLUSTER_METADATA
 from kdump.log_dirs import file_names
-from kdump.primitives.terminal import shell_path, shell_pattern
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -51,10 +50,12 @@ def check(parts: Iterable[Partition], dirs: LogDirs, *, is_one_broker: bool = Fa
         certain = directory is not None and properties.directory_id is not None
         both_dirs = other.files.shown(other.log_dir), part.files.shown(part.log_dir)
         both = f"another log dir of the same broker, {both_dirs[0]}, has {part.name} too"
-        compare = f"kdump diff {' '.join(map(shell_path, both_dirs))} --topic {shell_pattern(part.topic or '')}"
         rest = "If neither lacks any, move one of the two away. If both lack some, kdump salvage merges them."
         if part.topic == CLUSTER_METADATA:
             rest = "The folder that stays must be in metadata.log.dir (by default the first of log.dirs)."
+        from kdump.checks.repair_commands import compared
+
+        compare = compared(both_dirs, part.topic or "")
         advice = (
             f"Keep a copy of both folders. {compare} shows which folder lacks records: move that folder away. {rest}"
         )

@@ -11,7 +11,7 @@ from kdump.findings import labelled, salvage_output
 from kdump.log_dirs import file_names
 from kdump.log_dirs.finder import is_made_from
 from kdump.log_dirs.local import LOCAL
-from kdump.primitives.terminal import path_text, shell_path
+from kdump.primitives.terminal import path_text, shell_path, shell_pattern
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -41,6 +41,11 @@ def replaced(folder: str) -> str:
     return in_turn([f"[ -d {copy} ]", aside(folder), f"cp -a {copy} {shell_path(folder)}"])
 
 
+def compared(log_dirs: Iterable[str], topic: str) -> str:
+    """Return the shell command that compares the copies of a topic in two log dirs."""
+    return f"kdump diff {' '.join(map(shell_path, log_dirs))} --topic {shell_pattern(topic)}"
+
+
 def beside(log_dir: str, suffix: str) -> str:
     """Return the path next to a log dir with ``suffix`` after its name.
 
@@ -60,8 +65,10 @@ def _is_taken(path: str, log_dir: str, suffix: str) -> bool:
     """Return whether a path exists that the commands for a log dir must not change or take for its copy."""
     if not _exists(path):
         return False
+    if suffix == file_names.REBUILT:  # kdump rebuild-cluster writes no second time to it
+        return True
     try:
-        is_unused = suffix == file_names.REBUILT or (suffix == file_names.COPY and not LOCAL.entries(path))
+        is_unused = suffix == file_names.COPY and not LOCAL.entries(path)
     except UnreadableError:
         return True
     return is_unused or not is_made_from(path, log_dir, LOCAL)
