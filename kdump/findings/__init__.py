@@ -186,6 +186,10 @@ def salvage(words: Iterable[str]) -> str:
     return f"{_SALVAGE}{' '.join(words)} --out {salvage_output()}"
 
 
+NOT_SALVAGEABLE: Final = frozenset({Code.OFFSET_TOO_HIGH, Code.RECORDS_MISSING})
+"""Codes of faults that kdump salvage does not remove."""
+
+
 def salvageable(folders: Iterable[str]) -> list[str]:
     """Return the partition folders that salvage can replace. A controller needs all changes of the metadata log."""
     return [each for each in folders if basename(each) != METADATA_FOLDER]

@@ -1,7 +1,7 @@
 """Makes the verdict on one broker from findings: whether to start it, the records that a start loses, and commands."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from posixpath import basename, dirname, normpath
 from typing import Final, Literal, NamedTuple, TypeAlias
 
@@ -10,6 +10,7 @@ from kdump.findings import (
     ALONE,
     MAY_HAVE,
     METADATA_FOLDER,
+    NOT_SALVAGEABLE,
     ONLY_A_COPY,
     Finding,
     Level,
@@ -19,6 +20,7 @@ from kdump.findings import (
     label_of,
     salvage,
     salvage_output,
+    salvageable,
 )
 from kdump.findings.codes import Code
 
@@ -31,11 +33,11 @@ HELD: Final = Code.ONLY_COPY_IS_STRAY
 FORGOTTEN: Final = Code.METADATA_LOG_MISSING
 """The code of a finding after which a start makes every partition stray."""
 RESTORE_FIRST: Final = "; restore the metadata log first, and run kdump check again"
-NO_SALVAGE: Final = frozenset({Code.RECORDS_MISSING, Code.OFFSET_TOO_HIGH})
-"""Codes of damaged logs that kdump salvage cannot repair."""
 OF_SEVERAL: Final = Code.CLUSTER_ID
 """The code of the finding that log dirs belong to several brokers. It does not prevent the start of any of them."""
 
+OF_PARTITION: Final = r"-\d+$"
+"""Matches the end of a partition folder's path."""
 CHECK: Final = "kdump check "
 START: Final = "kafka-server-start.sh server.properties"
 ALL_DIRS: Final = (
@@ -146,23 +148,10 @@ def _verdict(
     all_dirs = ALL_DIRS.format(broker=broker)
     findings = [finding for finding in findings if finding.code != OF_SEVERAL]
     fatal = [finding for finding in findings if finding.fatal]
-    if fatal:
-        others = len({finding.file for finding in fatal}) - 1
-        more = f" (and {many(others, 'other reason')})" if others else ""
-        text = fatal[0].text.removeprefix(NO_START_TEXT)
-        loses = [finding for finding in findings if finding.loses]
-        more += (
-            f"; after this repair alone a start would lose {_sum(loses, 'loses')}: {_most(loses).file}" if loses else ""
-        )
-        return StartVerdict(
-            f"DO NOT START {broker}: {_after(fatal[0].file, text)}{more}",
-            "no-start",
-            commands,
-            () if _lead_on(commands) else (FOLLOW,),
-        )
     loses = [finding for finding in findings if finding.loses is not None]
-    restored = _restored(findings)
-    missing = list(_missing(findings, restored))
+    if fatal:
+        return _of_fatal(fatal, loses, broker, commands)
+    missing = list(_missing(findings))
     held = [finding for finding in findings if finding.missing is not None and finding.code == HELD]
     wait = f"DO NOT START {broker} yet: "
     if loses or missing or held:
@@ -210,17 +199,33 @@ def _verdict(
     return StartVerdict(text, "unknown" if log_dirs.is_partial else "rebuilt" if derived else "safe", commands)
 
 
+def _of_fatal(
+    fatal: Sequence[Finding], loses: Sequence[Finding], broker: str, commands: tuple[str, ...]
+) -> StartVerdict:
+    """Return the verdict on a broker that does not start. ``loses``: the findings on records that a start loses."""
+    file, text = fatal[0].file, fatal[0].text.removeprefix(NO_START_TEXT)
+    if not text.startswith((f"{file}:", f"{file},", f"{file}.")):
+        text = f"{file}: {text}"
+    if others := len({finding.file for finding in fatal}) - 1:
+        text += f" (and {many(others, 'other reason')})"
+    if any(finding.loses for finding in loses):
+        text += f"; after this repair alone a start would lose {_sum(loses, 'loses')}: {_most(loses).file}"
+    later = () if _lead_on(commands) else (FOLLOW,)
+    return StartVerdict(f"DO NOT START {broker}: {text}", "no-start", commands, later)
+
+
 def _restored(findings: Sequence[Finding]) -> dict[str, int]:
     """Return partition -> the records that a -stray, -delete or -future folder has and commands restore."""
     held = (finding for finding in findings if finding.code == HELD and finding.commands)
     return {basename(each.file).rpartition(".")[0]: (each.loses or 0) + (each.missing or 0) for each in held}
 
 
-def _missing(findings: Sequence[Finding], restored: Mapping[str, int]) -> Iterator[Finding]:
+def _missing(findings: Sequence[Finding]) -> Iterator[Finding]:
     """Yield the findings on missing records, without the records that commands restore.
 
     The records of segments that commands rename are restored at the end of the log if their offsets are above it.
     """
+    restored = _restored(findings)
     renamed = [finding for finding in findings if finding.code == Code.ONLY_IN_DELETED and finding.commands]
     for finding in findings:
         if finding.missing is None or finding.code == HELD:
@@ -277,14 +282,14 @@ def _log_dir_of(file: str, log_dirs: Sequence[str]) -> str | None:
 
 def _of_damage(damaged: Sequence[Finding], salvaged: Sequence[str], of: VerdictFacts) -> Iterator[str]:
     """Yield the steps for damaged logs. ``salvaged``: the folders that commands salvage."""
-    rest = [finding for finding in damaged if not _is_metadata_damage(finding)]
-    has_wrong_offset = any(finding.code == Code.OFFSET_TOO_HIGH for finding in rest)
-    rest = [finding for finding in rest if finding.code != Code.OFFSET_TOO_HIGH]
+    codes = {finding.code for finding in damaged if not _is_metadata_damage(finding)}
     if salvaged:
         yield from _after_salvage(salvaged, of)
-    elif rest:
-        yield _of_salvage() if any(each.code != Code.RECORDS_MISSING for each in rest) else OF_UNSURE_END
-    if has_wrong_offset:
+    elif codes - NOT_SALVAGEABLE:
+        yield _of_salvage()
+    elif Code.RECORDS_MISSING in codes:
+        yield OF_UNSURE_END
+    if Code.OFFSET_TOO_HIGH in codes:
         yield OF_OFFSET
     if any(map(_is_metadata_damage, damaged)):
         yield OF_METADATA
@@ -292,9 +297,8 @@ def _of_damage(damaged: Sequence[Finding], salvaged: Sequence[str], of: VerdictF
 
 def _salvageable(damaged: Sequence[Finding]) -> list[str]:
     """Return the first partition folders whose valid batches kdump salvage can copy."""
-    folders = dict.fromkeys(_folder(finding) for finding in damaged if finding.code not in NO_SALVAGE)
-    named = [folder for folder in folders if re.search(r"-\d+$", folder) and basename(folder) != METADATA_FOLDER]
-    return named[:SHOWN]
+    folders = dict.fromkeys(_folder(finding) for finding in damaged if finding.code not in NOT_SALVAGEABLE)
+    return salvageable(folder for folder in folders if re.search(OF_PARTITION, folder))[:SHOWN]
 
 
 def _of_salvage() -> str:
@@ -384,15 +388,15 @@ def _of_holes(holes: Sequence[Finding], of: VerdictFacts, *, is_truncated: bool)
 def _merged(folders: Sequence[str], of: VerdictFacts) -> str:
     """Return the step that merges folders with copies of them."""
     folders = list(dict.fromkeys(folders))
-    step, place = "give kdump salvage these folders and their copies", "merged/logs in the place of the folders"
+    step = "give kdump salvage these folders and their copies"
+    moves = "Move the old folders out of the log dirs, put those of merged/logs in their places"
     if len(folders) == 1:
         step = f"kdump salvage {of.quoted(folders[0])} COPY --out merged (COPY is the path of that copy)"
-        place = (
-            f"merged/logs/{basename(normpath(folders[0])).strip('.') or 'TOPIC-PARTITION'} in the place of the folder"
-        )
+        name = basename(normpath(folders[0])).strip(".") or "TOPIC-PARTITION"
+        moves = f"Move the old folder out of the log dir, put merged/logs/{name} in its place"
     return (
         f"- If a backup or a lost disk has a copy of {_names(folders)}, merge both with the broker stopped: {step}. "
-        f"Keep what is here outside of the log dir, put {place}, and run kdump check again."
+        f"{moves}, and run kdump check again."
     )
 
 
@@ -407,11 +411,6 @@ def _replicas(folders: Sequence[str], of: VerdictFacts) -> str:
     return f" ({first_of(texts, SHOWN)})" if texts else ""
 
 
-def _after(file: str, text: str) -> str:
-    """Return ``text`` after the file, unless it begins with the file."""
-    return text if text.startswith((f"{file}:", f"{file},", f"{file}.")) else f"{file}: {text}"
-
-
 def _is_at_start(finding: Finding) -> bool:
     """Return whether the records before the first segment are missing."""
     return isinstance(finding.offset, int) and isinstance(finding.found, int) and finding.offset < finding.found
@@ -419,7 +418,7 @@ def _is_at_start(finding: Finding) -> bool:
 
 def _folder(finding: Finding) -> str:
     """Return the path of a finding's partition folder. The finding names this folder or a file in it."""
-    return finding.file if re.search(r"-\d+$", finding.file) else dirname(finding.file) or "."
+    return finding.file if re.search(OF_PARTITION, finding.file) else dirname(finding.file) or "."
 
 
 def _is_metadata_damage(finding: Finding) -> bool:
@@ -441,8 +440,7 @@ def _lost(loses: Sequence[Finding], missing: Sequence[Finding], held: Sequence[F
     if missing and loses:
         parts.append(f"{_are(missing)} missing already: {_most(missing).file}")
     elif missing:
-        first = _first(missing).replace(f": {_are([_most(missing)])} missing: ", ": ", 1)
-        parts.append(f"{_are(missing)} missing: {first}")
+        parts.append(f"{_are(missing)} missing: {_first(missing, f'{_are([_most(missing)])} missing: ')}")
     if held:
         parts.append(_held(held))
     return "; ".join(parts)
@@ -472,7 +470,8 @@ def _most(findings: Sequence[Finding]) -> Finding:
     return max(findings, key=lambda finding: (finding.loses or 0) + (finding.missing or 0))
 
 
-def _first(findings: Sequence[Finding]) -> str:
+def _first(findings: Sequence[Finding], said: str = "") -> str:
+    """Return the file and text of the gravest finding. ``said`` at the beginning of the text is left out."""
     first = _most(findings)
     more = f" (and {len(findings) - 1} more)" if len(findings) > 1 else ""
-    return f"{first.file}: {first.text}{more}"
+    return f"{first.file}: {first.text.removeprefix(said)}{more}"
