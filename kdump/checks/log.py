@@ -159,6 +159,9 @@ class _Gap(NamedTuple):
     after: int | None = None
     """The base offset of the segment before the gap, if the gap is between two segments."""
 
+    def has(self, offset: int) -> bool:
+        return self.first <= offset < self.until
+
 
 class GapLimits(NamedTuple):
     """The facts that decide whether compaction explains a gap in the offsets; None for an unknown fact."""
@@ -300,10 +303,10 @@ class LogCheck:
             or (self._limits.stopped_at is not None and gap.until >= self._limits.stopped_at)
             or (gap.active and gap.after is None and gap.first < (self._limits.high_watermark or 0) < gap.until)
             or (gap.after is not None and any(gap.after <= base < gap.until for base in cut))
-            or any(gap.first <= offset < gap.until for offset in vanished)
+            or any(map(gap.has, vanished))
         ]
         for gap in lost:
-            indexed = [offset for offset in vanished if gap.first <= offset < gap.until]
+            indexed = list(filter(gap.has, vanished))
             is_damage = gap.is_too_high and bool(indexed) and (self.next_offset or 0) > gap.until
             text = f"{offsets_are(gap.first, gap.until - 1)} missing before the batch at byte {gap.position}"
             if is_damage:

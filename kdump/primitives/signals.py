@@ -58,7 +58,7 @@ def _repeat(ignored: sys.UnraisableHookArgs) -> None:
     if not isinstance(ignored.exc_value, KeyboardInterrupt | EndedBySignal):
         sys.__unraisablehook__(ignored)
         return
-    _State.held += 1  # Python only prints what is raised here
+    _State.held += 1  # an exception that is raised here is printed and lost
     try:
         from threading import Thread, get_ident
 

@@ -195,9 +195,9 @@ def only_in_removed(partition: Partition) -> Iterator[Removed]:
     live = after.segments
     removed = [each for each in deleted if not live or base_of(each) > base_of(live[0])]
     removed += [each for each in partition.segments if each.name in after.discarded and each.size]
-    if not removed:
+    missing = _missing(removed, live) if removed else set()
+    if not missing:
         return
-    missing = _missing(removed, live)
     dropped = _dropped(removed, live, missing)
     ranges = [(base_of(each), _last(each)) for each in live]
     for each in removed:
