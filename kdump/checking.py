@@ -48,7 +48,9 @@ class CheckedPaths(NamedTuple):
     whole: ClusterImage | None = None
     """``image`` if it is complete: the paths have one metadata log, and all its records were replayed. Else None."""
     options: StartOptions | None = None
-    """The options of the dry starts; None if no log dir is among the paths."""
+    """The options of the dry starts; None if there is nothing to start: no log dir, and only plain folders."""
+    intervals: Mapping[str, int] = {}
+    """Topic -> its own index.interval.bytes, from the metadata log."""
     brokers: Sequence[BrokerDirs] = ()
     """The brokers whose log dirs are among the paths."""
 
@@ -66,13 +68,40 @@ class CheckedPaths(NamedTuple):
             yield one
         is_one = node_id(self.configs) is not None
         yield list(across_log_dirs.check(self.partitions, dirs, is_one_broker=is_one))
+        yield list(self.alone(results, dirs, fail))
         yield from self.starts(results, dirs, fail)
+
+    def alone(
+        self, results: Sequence[CheckedPartition], dirs: LogDirs, fail: Callable[[UnreadableError], None]
+    ) -> Iterator[Finding]:
+        """Yield the findings on loading partition folders that are not :attr:`Partition.is_plain`, without dry start.
+
+        The log dirs of these folders are not among the paths. A StoreError ends the findings; ``fail`` receives it.
+        """
+        if self.options is None:
+            return
+        started = {each.name for one in self.brokers for each in one.log_dirs}
+        places = {(part.files, part.log_dir) for part in self.partitions}
+        others = {(files, path) for files, path in places if files.shown(path or ".") not in started}
+        single = [
+            part
+            for part in (self.partitions if others else ())
+            if (part.files, part.log_dir) in others and part.is_listed and not part.is_plain
+        ]
+        if not single:
+            return
+        from kdump.broker_start import started as dry_starts
+
+        try:
+            yield from dry_starts.alone(single, results, self.options, self.intervals, self.image, dirs)
+        except StoreError as error:
+            fail(error)
 
     def starts(
         self, results: Sequence[CheckedPartition], dirs: LogDirs, fail: Callable[[UnreadableError], None]
     ) -> Iterator[Started]:
         """Yield the result of each broker's dry start. A StoreError ends the results; ``fail`` receives it."""
-        if self.options is None:
+        if self.options is None or not self.brokers:
             return
         from kdump.broker_start import started
         from kdump.broker_start.start import dry_start
@@ -113,11 +142,13 @@ def prepared(
     options: StartOptions | None = None
     brokers: Sequence[BrokerDirs] = ()
     try:
-        if places := log_dirs(paths, partitions, given):
-            from kdump.broker_start import broker_dirs
-
+        places = log_dirs(paths, partitions, given)
+        if places or not all(part.is_plain for part in partitions):
             options = _options(release, given, wanted, how.interval)
             how = how._replace(release=options.release.number, interval=options.interval)
+        if places and options is not None:
+            from kdump.broker_start import broker_dirs
+
             brokers = broker_dirs.brokers(places, options, partitions)
     except StoreError as error:
         fail(error)
@@ -143,7 +174,7 @@ def prepared(
             intervals=index_intervals(image),
         )
     whole = None if wrong else image
-    return CheckedPaths(partitions, wanted, image, given, whole, options, brokers), how
+    return CheckedPaths(partitions, wanted, image, given, whole, options, how.intervals, brokers), how
 
 
 def found(

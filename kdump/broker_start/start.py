@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from kdump.broker_start.log_folder import LogDirFiles
     from kdump.broker_start.metadata_log import MetadataStart
     from kdump.log_dirs.log_dir_state import LogDirState, Offsets
+    from kdump.log_dirs.partition import Partition
 
 ROLES: Final = "process.roles"
 CLEANER: Final = "log.cleaner.enable"
@@ -67,6 +68,29 @@ def dry_start(
     records could be applied. ``states``: shown path of a log dir -> its state, if it was read before.
     """
     return _BrokerRun(broker, options, known or {}, image, states or {}).run()
+
+
+def start_alone(part: Partition, how: log_folder.Loading, options: StartOptions) -> BrokerStart | None:
+    """Return the result of loading one partition folder, whose broker is unknown; None if it is not loaded.
+
+    Folders with a suffix such as -stray, and those with unreadable files, are not loaded. Raises StoreError.
+    """
+    parsed = file_names.parse_folder(posixpath.basename(part.folder))
+    if parsed is None or parsed.state or parsed.topic == CLUSTER_METADATA:
+        return None
+    log_dir = log_folder.LogDirFiles(part.files, part.log_dir)
+    folder = log_folder.LogFolder(log_dir, part.folder, parsed, options.limit, part)
+    start = BrokerStart(options.release.name, None, None, (log_dir.name,), None)
+    try:
+        return start._replace(logs=(log_folder.load(folder, how),))
+    except log_folder.StopsError as stop:
+        if stop.is_io:
+            return start._replace(offline=(OfflineDir(log_dir.name, stop.cause),))
+        return start._replace(fatal=(stop.cause,))
+    except StoreError:
+        raise
+    except UnreadableError:  # the check of the partition reports it
+        return None
 
 
 class _BrokerRun:

@@ -103,6 +103,11 @@ def findings(start: BrokerStart, context: Context) -> Iterator[Finding]:
     return _StartFindings(start, context).all()
 
 
+def findings_alone(start: BrokerStart, context: Context) -> Iterator[Finding]:
+    """Yield the findings on a start of unknown brokers with single partition folders: only their files decide."""
+    return _StartFindings(start, context).alone()
+
+
 class _StartFindings:
     def __init__(self, start: BrokerStart, context: Context) -> None:
         self.start, self.context = start, context
@@ -139,6 +144,14 @@ class _StartFindings:
                 yield from self._hidden(log, self._facts(log))
             return  # the partitions of a broker without an id are unknown
         yield from self._partitions()
+
+    def alone(self) -> Iterator[Finding]:
+        for cause in self.start.fatal:
+            yield self._fatal(cause)
+        for log_dir, cause in self.start.offline:
+            yield self._of_cause(cause, log_dir, f"a broker takes the log dir of this folder offline: {cause.text}", 0)
+        for log in self.start.logs:
+            yield from self._changed(log, self._facts(log))
 
     def _partitions(self) -> Iterator[Finding]:
         forgotten = self._metadata_is_empty() and not self._controllers_have_it()
@@ -646,8 +659,23 @@ class _StartFindings:
             if cut.code is Code.START_BEYOND_END:
                 yield self._start_beyond_end(log, name, cut.reason)
                 return
-        swapped = [cut for cut in log.cuts if cut.code is Code.SWAPPED]
-        for cut in swapped:
+        yield from self._changed(log, facts)
+        for cause in log.causes:
+            if cause.code is Code.CLEANED_DISCARDS_SWAP:
+                yield Finding(level=Level.REMARK, file=cause.file or where, kind=cause.code, text=cause.text)
+        yield from self._begins_late(log, facts)
+        ahead = None if log.outcome is StartOutcome.FUTURE else self._ahead_of(log)
+        if ahead is not None:
+            yield self._future_ahead(ahead, log, name)
+        elif not any(cut.code is Code.SWAPPED for cut in log.cuts):
+            yield from self._ends_early(log, facts)
+
+    def _changed(self, log: LogStart, facts: LogEvidence) -> Iterator[Finding]:
+        """Yield the findings on records that the loading of a log removes, hides or does not read."""
+        name = f"{log.topic}-{log.partition}"
+        for cut in log.cuts:
+            if cut.code is not Code.SWAPPED:
+                continue
             is_compaction = cut.superseded == cut.records and log.topic in self.context.compacted
             if not cut.records or (is_compaction and not cut.is_replaced_by_nothing):
                 continue  # compaction would remove the same records
@@ -672,15 +700,6 @@ class _StartFindings:
             yield from self._misnamed(log, facts)
             yield from self._hidden(log, facts)
             yield from self._unread_indexes(log)
-        for cause in log.causes:
-            if cause.code is Code.CLEANED_DISCARDS_SWAP:
-                yield Finding(level=Level.REMARK, file=cause.file or where, kind=cause.code, text=cause.text)
-        yield from self._begins_late(log, facts)
-        ahead = None if log.outcome is StartOutcome.FUTURE else self._ahead_of(log)
-        if ahead is not None:
-            yield self._future_ahead(ahead, log, name)
-        elif not swapped:
-            yield from self._ends_early(log, facts)
 
     def _ends_early(self, log: LogStart, facts: LogEvidence) -> Iterator[Finding]:
         where = log.path or ""

@@ -13,10 +13,11 @@ from operator import itemgetter, ne
 from typing import TYPE_CHECKING
 
 from kdump.broker_start.broker_dirs import cluster_differs, node_differs
-from kdump.broker_start.log_folder import KnownLog
+from kdump.broker_start.log_folder import NOTHING, KnownLog, Loading
 from kdump.broker_start.repairs import NO_IDS, normal
 from kdump.broker_start.shortfall import CommittedOffsets, highest
-from kdump.broker_start.start_findings import Context, LogEvidence, findings
+from kdump.broker_start.start import start_alone
+from kdump.broker_start.start_findings import Context, LogEvidence, findings, findings_alone
 from kdump.checks.folder import leftover_of
 from kdump.checks.indexes import is_preallocated
 from kdump.checks.repair_commands import beside, copied, replaced
@@ -38,7 +39,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from kdump.answers.metadata.cluster_image import ClusterImage
+    from kdump.broker_start.broker_dirs import StartOptions
     from kdump.broker_start.outcome import BrokerStart, StartCause
+    from kdump.checks.log_dir import LogDirs
     from kdump.checks.whole_partition import CheckedPartition
     from kdump.findings import Finding
     from kdump.log_dirs.finder import Wanted
@@ -195,6 +198,39 @@ def started(
                 is_partial=wanted.is_choosy,
             ),
         )
+
+
+def alone(
+    partitions: Sequence[Partition],
+    results: Sequence[CheckedPartition],
+    options: StartOptions,
+    intervals: Mapping[str, int],
+    image: ClusterImage | None,
+    dirs: LogDirs,
+) -> Iterator[Finding]:
+    """Yield the findings on loading single folders, ``partitions``, whose log dirs get no dry start.
+
+    ``results`` are their checks, ``dirs`` has the facts of their log dirs. Raises StoreError.
+    """
+    facts = dict(_facts(partitions, {each.folder: each for each in results}, lambda _: CommittedOffsets([])))
+    context = Context(facts, lambda _topic, _number: {})
+    context = context if image is None else _with_metadata(context, image)
+    of_folders = known(results, partitions)
+    fatal = {one.file for each in results for one in each.findings if one.fatal}
+    for part in partitions:
+        place = dirs.facts(part, lambda _: None)  # the check of the partition has reported unreadable files
+        how = Loading(
+            place.clean,
+            place.recovery_point or 0,
+            place.log_start or 0,
+            options.release,
+            of_folders.get(part.files.shown(part.folder), NOTHING),
+            intervals.get(part.topic or "", options.interval),
+        )
+        start = start_alone(part, how, options)
+        if start is not None:
+            made = (one for one in findings_alone(start, context) if one.file not in fatal)
+            yield from made if part.files is LOCAL else map(of_a_copy, made)
 
 
 def _of_cluster(

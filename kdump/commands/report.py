@@ -134,7 +134,7 @@ def _check_out(out: str, paths: tuple[str, ...], *, overwrite: bool) -> None:
 def _made(run: Answering, around: int | None, configs: tuple[GivenConfig, ...]) -> LogDirReport:
     from kdump import checking
     from kdump.answers.collector import once
-    from kdump.checks.whole_partition import CheckOptions
+    from kdump.checks.whole_partition import CheckedPartition, CheckOptions
     from kdump.report import gathering
     from kdump.report.document import ReportRequest, document
 
@@ -160,6 +160,7 @@ def _made(run: Answering, around: int | None, configs: tuple[GivenConfig, ...]) 
     dirs = gathering.gather(
         found, partitions, run.asked, reporter, workers=run.workers(partitions), progress=session.progress
     )
+    found.checked.append(CheckedPartition(0, 0, 0, tuple(of.alone(found.checked, dirs, reporter.fail))))
     found.started += of.starts(found.checked, dirs, reporter.fail)
     request = ReportRequest(tuple(map(without_secret, run.paths)), run.asked, run.at, around, configs)
     report = document(request, found, partitions, reporter, messages)

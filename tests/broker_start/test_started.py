@@ -1,7 +1,9 @@
 """A start that reuses the results of a check has the same result as a start that looks for everything itself."""
 
+import json
 import random
 import shutil
+import subprocess
 
 import pytest
 
@@ -18,7 +20,8 @@ from kdump.log_dirs.local import LOCAL, LocalFile, LocalFiles
 from kdump.recovery import log_loader
 from kdump.recovery.index_builder import IndexBuilder
 from kdump.segments import walk
-from testing import forge
+from testing import GOLDEN, forge
+from tests.commands.test_faults import run
 
 EVERYTHING = Wanted(siblings=True, leftovers=True, log_dirs=True)
 STATES = (".swap", ".cleaned", ".deleted", ".tmp")
@@ -163,3 +166,37 @@ def test_a_dry_start_of_sound_logs_lists_and_opens_no_partition(monkeypatch, tmp
     logs = dry_start(broker, StartOptions(), known).logs
     assert [(one.log_start_offset, one.log_end_offset, one.topic_id is None) for one in logs] == [(0, 1, False)] * 5
     assert not [path for path in met if "/t-" in path]
+
+
+LOG = f"{0:020}.log"
+ALONE = {
+    "a copy": ("backup.log", lambda log: log, "name-no-offset", True),
+    "a copy of an index": ("old.index", lambda _: b"", "name-no-offset", True),
+    "a swap of zeros": (f"{LOG}.swap", lambda log: bytes(len(log)), "record-size", True),
+    "an empty swap": (f"{LOG}.swap", lambda _: b"", "swapped", False),
+    "a truncated swap": (f"{LOG}.swap", lambda log: log[: len(log) // 2], "swapped", False),
+    "the same swap": (f"{LOG}.swap", lambda log: log, None, False),
+}
+
+
+@pytest.mark.parametrize("name", ALONE)
+@pytest.mark.parametrize("command", ["check", "report"])
+def test_a_partition_folder_alone_has_the_findings_of_its_own_files(monkeypatch, tmp_path, capfd, command, name):
+    """No log dir is among the paths, so no broker gets a dry start. The printed command leaves nothing wrong."""
+    file, content, code, is_fatal = ALONE[name]
+    folder = tmp_path / "txn-0"
+    shutil.copytree(GOLDEN / "brokers/4.2.2/txn-0", folder)
+    (folder / file).write_bytes(content((folder / LOG).read_bytes()))
+    at = ["--at", "1700000000000"] if command == "report" else []
+    status, out, _ = run(monkeypatch, capfd, [command, str(folder), "-o", "jsonl", *at])
+    lines = [json.loads(line) for line in out.splitlines()]
+    found = {line["code"]: line for line in lines if line["kind"] == "finding"}
+    if code is None:
+        assert (status, found) == (0, {})
+        return
+    assert status == 3
+    assert code in found
+    assert bool(found[code].get("fatal")) == is_fatal
+    if command == "check":
+        subprocess.run(["sh", "-c", found[code]["commands"][0]], check=True, cwd=tmp_path)
+        assert run(monkeypatch, capfd, [command, str(folder)])[0] == 0
