@@ -125,7 +125,9 @@ class Change(NamedTuple):
         """Change log dirs; return a description of the change. Raises ValueError if the change does not apply."""
         scene = Scene([folder / each for each in base.dirs], random.Random(self.seed), self.partition)
         done = []
-        for kind in self.kinds:
+        for kind in sorted(
+            self.kinds, key="special_file".__eq__
+        ):  # the last: others would copy a /dev/zero without end
             try:
                 did = CHANGES[kind](scene)
             except (OSError, IndexError, KeyError, DamageError) as reason:  # as of a file that a change before broke
