@@ -143,7 +143,7 @@ def prepared(
     brokers: Sequence[BrokerDirs] = ()
     try:
         places = log_dirs(paths, partitions, given)
-        if places or not all(part.is_plain for part in partitions):
+        if places or any(part.is_listed and not part.is_plain for part in partitions):
             options = _options(release, given, wanted, how.interval)
             how = how._replace(release=options.release.number, interval=options.interval)
         if places and options is not None:
