@@ -443,6 +443,8 @@ def deleted(scene: Scene) -> str | None:
     log = scene.log(newest=scene.rng.random() < 0.5)
     keeps = scene.rng.random() < 0.4
     for each in siblings(log):
+        if each.suffix == ".deleted":
+            continue
         target = each.with_name(f"{each.name}.deleted")
         if keeps:
             shutil.copyfile(each, target)
