@@ -7,6 +7,7 @@ pass the results to :meth:`CheckedPaths.steps`, which adds the comparison of log
 from __future__ import annotations
 
 import os
+from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from kdump.checks import across_log_dirs, whole_partition
@@ -45,19 +46,19 @@ class CheckedPaths(NamedTuple):
     image: ClusterImage | None
     """The metadata image; None if the paths hold no metadata log, or log dirs of several clusters."""
     configs: Mapping[str, str]
+    options: Callable[[], StartOptions]
+    """Makes the options of the dry starts."""
     whole: ClusterImage | None = None
     """``image`` if it is complete: the paths have one metadata log, and all its records were replayed. Else None."""
-    options: StartOptions | None = None
-    """The options of the dry starts; None if there is nothing to start: no log dir, and only plain folders."""
     intervals: Mapping[str, int] = {}
-    """Topic -> its own index.interval.bytes, from the metadata log."""
+    """:attr:`CheckOptions.intervals`."""
     brokers: Sequence[BrokerDirs] = ()
     """The brokers whose log dirs are among the paths."""
 
     def steps(
         self, checked: Iterable[CheckedPartition], dirs: LogDirs, fail: Callable[[UnreadableError], None]
     ) -> Iterator[CheckStep]:
-        """Yield the results in order: each partition, findings across log dirs, dry starts of brokers.
+        """Yield the results in order: partitions, findings across log dirs and on single folders, dry starts.
 
         ``checked`` yields the results of partitions, ``dirs`` has the facts of their log dirs. ``fail`` receives a
         StoreError, which ends the dry starts.
@@ -74,26 +75,32 @@ class CheckedPaths(NamedTuple):
     def alone(
         self, results: Sequence[CheckedPartition], dirs: LogDirs, fail: Callable[[UnreadableError], None]
     ) -> Iterator[Finding]:
-        """Yield the findings on loading partition folders that are not :attr:`Partition.is_plain`, without dry start.
+        """Yield the findings on partition folders in no log dir that gets a dry start: what their loading costs.
 
-        The log dirs of these folders are not among the paths. A StoreError ends the findings; ``fail`` receives it.
+        Valid folders are left out. A StoreError ends the findings; ``fail`` receives it.
         """
-        if self.options is None:
-            return
-        started = {each.name for one in self.brokers for each in one.log_dirs}
-        places = {(part.files, part.log_dir) for part in self.partitions}
-        others = {(files, path) for files, path in places if files.shown(path or ".") not in started}
-        single = [
-            part
-            for part in (self.partitions if others else ())
-            if (part.files, part.log_dir) in others and part.is_listed and not part.is_plain
-        ]
+        started = {folder_identity(each.files, each.path) for one in self.brokers for each in one.log_dirs}
+        checked = {each.folder: each for each in results}
+        # a broker does not read the folders inside these folders
+        outer = {(part.files, part.folder) for part in self.partitions if part.topic is not None and part.segments}
+        single = []
+        for part in self.partitions:
+            if not part.is_listed or part.foreign or part.topic in {None, CLUSTER_METADATA}:
+                continue
+            if (part.files, part.log_dir) in outer:
+                continue
+            result = checked.get(part.files.shown(part.folder))
+            if result is not None and dirs.identity(part) not in started:
+                place = dirs.facts(part, lambda _: None)  # its check has passed on the unreadable files
+                end = result.sound_end if result.is_plain and result.has_sound_files else None
+                if end is None or (place.log_start or 0) > end:
+                    single.append((part, place))
         if not single:
             return
         from kdump.broker_start import started as dry_starts
 
         try:
-            yield from dry_starts.alone(single, results, self.options, self.intervals, self.image, dirs)
+            yield from dry_starts.alone(single, results, self.options(), self.intervals, self.image)
         except StoreError as error:
             fail(error)
 
@@ -101,7 +108,7 @@ class CheckedPaths(NamedTuple):
         self, results: Sequence[CheckedPartition], dirs: LogDirs, fail: Callable[[UnreadableError], None]
     ) -> Iterator[Started]:
         """Yield the result of each broker's dry start. A StoreError ends the results; ``fail`` receives it."""
-        if self.options is None or not self.brokers:
+        if not self.brokers:
             return
         from kdump.broker_start import started
         from kdump.broker_start.start import dry_start
@@ -109,7 +116,8 @@ class CheckedPaths(NamedTuple):
         try:
             known = started.known(results, self.partitions)
             states = dirs.read_so_far()
-            found = (dry_start(each, self.options, known, self.whole, states) for each in self.brokers)
+            options = self.options()
+            found = (dry_start(each, options, known, self.whole, states) for each in self.brokers)
             yield from started.started(
                 map(self._selected, found), self.partitions, results, self.image, self.configs, self.wanted
             )
@@ -139,17 +147,15 @@ def prepared(
     ``fail`` gets StoreErrors. Raises UsageError.
     """
     given = configs or {}
-    options: StartOptions | None = None
+    options = partial(_options, release, given, wanted, how.interval)
     brokers: Sequence[BrokerDirs] = ()
     try:
-        places = log_dirs(paths, partitions, given)
-        if places or any(part.is_listed and not part.is_plain for part in partitions):
-            options = _options(release, given, wanted, how.interval)
-            how = how._replace(release=options.release.number, interval=options.interval)
-        if places and options is not None:
+        if places := log_dirs(paths, partitions, given):
             from kdump.broker_start import broker_dirs
 
-            brokers = broker_dirs.brokers(places, options, partitions)
+            made = options()
+            how = how._replace(release=made.release.number, interval=made.interval)
+            brokers = broker_dirs.brokers(places, made, partitions)
     except StoreError as error:
         fail(error)
     how = how._replace(dispensable=frozenset(each.name for one in brokers for each in one.dispensable))
@@ -174,7 +180,7 @@ def prepared(
             intervals=index_intervals(image),
         )
     whole = None if wrong else image
-    return CheckedPaths(partitions, wanted, image, given, whole, options, how.intervals, brokers), how
+    return CheckedPaths(partitions, wanted, image, given, options, whole, how.intervals, brokers), how
 
 
 def found(

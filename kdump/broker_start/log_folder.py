@@ -75,7 +75,7 @@ class LogDirFiles:
 
     def __init__(self, files: Files, path: str, listed: Partition | None = None) -> None:
         self.files, self.path, self._listed = files, path, listed
-        self.name = files.shown(path) if path else "."
+        self.name = files.shown(path or ".")
 
     @cached_property
     def _found(self) -> Entry | None:

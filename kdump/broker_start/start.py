@@ -34,15 +34,14 @@ from kdump.log_dirs import file_names
 from kdump.primitives.encodings import java_config_integer, java_integer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from kdump.answers.metadata.cluster_image import ClusterImage
     from kdump.answers.metadata.topics import Topic
     from kdump.broker_start.broker_dirs import BrokerDirs, StartOptions
-    from kdump.broker_start.log_folder import LogDirFiles
+    from kdump.broker_start.log_folder import LogDirFiles, LogFolder
     from kdump.broker_start.metadata_log import MetadataStart
     from kdump.log_dirs.log_dir_state import LogDirState, Offsets
-    from kdump.log_dirs.partition import Partition
 
 ROLES: Final = "process.roles"
 CLEANER: Final = "log.cleaner.enable"
@@ -70,27 +69,38 @@ def dry_start(
     return _BrokerRun(broker, options, known or {}, image, states or {}).run()
 
 
-def start_alone(part: Partition, how: log_folder.Loading, options: StartOptions) -> BrokerStart | None:
-    """Return the result of loading one partition folder, whose broker is unknown; None if it is not loaded.
+def start_alone(folders: Iterable[tuple[LogFolder, log_folder.Loading]], release_name: str) -> BrokerStart:
+    """Return the result of loading single partition folders, whose brokers are unknown. Raises StoreError.
 
-    Folders with a suffix such as -stray, and those with unreadable files, are not loaded. Raises StoreError.
+    :attr:`BrokerStart.fatal` has the reasons why a broker with such a folder does not start, and ``offline`` why it
+    takes the log dir offline. Folders with an unreadable file are left out: their check reports the file.
     """
-    parsed = file_names.parse_folder(posixpath.basename(part.folder))
-    if parsed is None or parsed.state or parsed.topic == CLUSTER_METADATA:
-        return None
-    log_dir = log_folder.LogDirFiles(part.files, part.log_dir)
-    folder = log_folder.LogFolder(log_dir, part.folder, parsed, options.limit, part)
-    start = BrokerStart(options.release.name, None, None, (log_dir.name,), None)
-    try:
-        return start._replace(logs=(log_folder.load(folder, how),))
-    except log_folder.StopsError as stop:
-        if stop.is_io:
-            return start._replace(offline=(OfflineDir(log_dir.name, stop.cause),))
-        return start._replace(fatal=(stop.cause,))
-    except StoreError:
-        raise
-    except UnreadableError:  # the check of the partition reports it
-        return None
+    fatal: list[StartCause] = []
+    offline: list[OfflineDir] = []
+    logs: list[LogStart] = []
+    for folder, how in folders:
+        try:
+            logs.append(log_folder.load(folder, how)._replace(checkpoint_start=how.log_start))
+        except log_folder.StopsError as stop:
+            logs.append(_not_loaded(folder, stop.cause))
+            if stop.is_io:
+                offline.append(OfflineDir(folder.name, stop.cause))
+            else:
+                fatal.append(stop.cause)
+        except StoreError:
+            raise
+        except UnreadableError:
+            continue
+    return BrokerStart(
+        release=release_name,
+        node_id=None,
+        cluster_id=None,
+        log_dirs=tuple(dict.fromkeys(log.log_dir or "." for log in logs)),
+        starts=None,
+        fatal=tuple(fatal),
+        offline=tuple(offline),
+        logs=tuple(logs),
+    )
 
 
 class _BrokerRun:
@@ -443,15 +453,7 @@ class _BrokerRun:
         except UnreadableError as error:
             cause = log_folder.unreadable(error)
             self.unknown.append(cause)
-        return LogStart(
-            topic=parsed.topic,
-            partition=parsed.partition,
-            folder=folder.base,
-            log_dir=folder.log_dir.name,
-            outcome=None,
-            causes=(cause,),
-            path=folder.name,
-        )
+        return _not_loaded(folder, cause)
 
     def _stray(self, folder: log_folder.LogFolder, log: LogStart) -> LogStart:
         """Return the log with the outcome STRAY if the broker makes it stray (``isStrayReplica``), else unchanged.
@@ -789,6 +791,18 @@ class _BrokerRun:
                 yield _ignored(each, name, parsed, each.shown(name))._replace(
                     outcome=StartOutcome.OFFLINE, causes=(cause,)
                 )
+
+
+def _not_loaded(folder: LogFolder, cause: StartCause) -> LogStart:
+    return LogStart(
+        topic=folder.parsed.topic,
+        partition=folder.parsed.partition,
+        folder=folder.base,
+        log_dir=folder.log_dir.name,
+        outcome=None,
+        causes=(cause,),
+        path=folder.name,
+    )
 
 
 def _is_old(log_dir: LogDirFiles) -> bool:

@@ -104,7 +104,7 @@ def findings(start: BrokerStart, context: Context) -> Iterator[Finding]:
 
 
 def findings_alone(start: BrokerStart, context: Context) -> Iterator[Finding]:
-    """Yield the findings on a start of unknown brokers with single partition folders: only their files decide."""
+    """Yield the findings on the loading of single partition folders (:func:`kdump.broker_start.start.start_alone`)."""
     return _StartFindings(start, context).alone()
 
 
@@ -148,10 +148,14 @@ class _StartFindings:
     def alone(self) -> Iterator[Finding]:
         for cause in self.start.fatal:
             yield self._fatal(cause)
-        for log_dir, cause in self.start.offline:
-            yield self._of_cause(cause, log_dir, f"a broker takes the log dir of this folder offline: {cause.text}", 0)
+        by_path = {log.path: log for log in self.start.logs}
+        for path, cause in self.start.offline:
+            records = self._records(by_path[path])
+            text = "a broker that loads this folder takes its log dir offline, and does not serve "
+            yield self._of_cause(cause, path, f"{text}{many(records, 'record')} of it: {cause.text}", records)
         for log in self.start.logs:
-            yield from self._changed(log, self._facts(log))
+            if log.outcome in SERVED:
+                yield from self._changed(log, self._facts(log))
 
     def _partitions(self) -> Iterator[Finding]:
         forgotten = self._metadata_is_empty() and not self._controllers_have_it()
@@ -655,11 +659,9 @@ class _StartFindings:
         where, name = log.path or "", f"{log.topic}-{log.partition}"
         if log.topic_id is not None and log.assigned_id not in {None, log.topic_id}:
             yield self._of_another_topic(log, where, name)
-        for cut in log.cuts:
-            if cut.code is Code.START_BEYOND_END:
-                yield self._start_beyond_end(log, name, cut.reason)
-                return
         yield from self._changed(log, facts)
+        if any(cut.code is Code.START_BEYOND_END for cut in log.cuts):
+            return
         for cause in log.causes:
             if cause.code is Code.CLEANED_DISCARDS_SWAP:
                 yield Finding(level=Level.REMARK, file=cause.file or where, kind=cause.code, text=cause.text)
@@ -673,6 +675,10 @@ class _StartFindings:
     def _changed(self, log: LogStart, facts: LogEvidence) -> Iterator[Finding]:
         """Yield the findings on records that the loading of a log removes, hides or does not read."""
         name = f"{log.topic}-{log.partition}"
+        for cut in log.cuts:
+            if cut.code is Code.START_BEYOND_END:
+                yield self._start_beyond_end(log, name, cut.reason)
+                return
         for cut in log.cuts:
             if cut.code is not Code.SWAPPED:
                 continue

@@ -13,7 +13,7 @@ from operator import itemgetter, ne
 from typing import TYPE_CHECKING
 
 from kdump.broker_start.broker_dirs import cluster_differs, node_differs
-from kdump.broker_start.log_folder import NOTHING, KnownLog, Loading
+from kdump.broker_start.log_folder import KnownLog, Loading, LogDirFiles, LogFolder
 from kdump.broker_start.repairs import NO_IDS, normal
 from kdump.broker_start.shortfall import CommittedOffsets, highest
 from kdump.broker_start.start import start_alone
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from kdump.answers.metadata.cluster_image import ClusterImage
     from kdump.broker_start.broker_dirs import StartOptions
     from kdump.broker_start.outcome import BrokerStart, StartCause
-    from kdump.checks.log_dir import LogDirs
+    from kdump.checks.log_dir import LogDir
     from kdump.checks.whole_partition import CheckedPartition
     from kdump.findings import Finding
     from kdump.log_dirs.finder import Wanted
@@ -201,36 +201,41 @@ def started(
 
 
 def alone(
-    partitions: Sequence[Partition],
+    folders: Sequence[tuple[Partition, LogDir]],
     results: Sequence[CheckedPartition],
     options: StartOptions,
     intervals: Mapping[str, int],
     image: ClusterImage | None,
-    dirs: LogDirs,
 ) -> Iterator[Finding]:
-    """Yield the findings on loading single folders, ``partitions``, whose log dirs get no dry start.
+    """Yield the findings on the loading of single folders, which are in no log dir with a dry start.
 
-    ``results`` are their checks, ``dirs`` has the facts of their log dirs. Raises StoreError.
+    ``folders`` have the facts of their log dirs, ``results`` are their checks. Raises StoreError.
     """
+    partitions = [part for part, _ in folders]
     facts = dict(_facts(partitions, {each.folder: each for each in results}, lambda _: CommittedOffsets([])))
     context = Context(facts, lambda _topic, _number: {})
     context = context if image is None else _with_metadata(context, image)
     of_folders = known(results, partitions)
-    fatal = {one.file for each in results for one in each.findings if one.fatal}
-    for part in partitions:
-        place = dirs.facts(part, lambda _: None)  # the check of the partition has reported unreadable files
+    loads = []
+    for part, place in folders:
+        parsed = file_names.parse_folder(part.base)
+        if parsed is None:
+            continue
         how = Loading(
             place.clean,
             place.recovery_point or 0,
             place.log_start or 0,
             options.release,
-            of_folders.get(part.files.shown(part.folder), NOTHING),
-            intervals.get(part.topic or "", options.interval),
+            of_folders[part.files.shown(part.folder)],
+            intervals.get(parsed.topic, options.interval),
         )
-        start = start_alone(part, how, options)
-        if start is not None:
-            made = (one for one in findings_alone(start, context) if one.file not in fatal)
-            yield from made if part.files is LOCAL else map(of_a_copy, made)
+        log_dir = LogDirFiles(part.files, part.log_dir)
+        loads.append((LogFolder(log_dir, part.folder, parsed, options.limit, part), how))
+    fatal = {one.file for each in results for one in each.findings if one.fatal}
+    copies = {part.files.shown(part.folder) for part in partitions if part.files is not LOCAL}
+    for one in findings_alone(start_alone(loads, options.release.name), context):
+        if one.file not in fatal:
+            yield of_a_copy(one) if posixpath.dirname(one.file) in copies else one
 
 
 def _of_cluster(

@@ -137,6 +137,11 @@ class Partition(NamedTuple):
         return posixpath.dirname(self.path_beside("x")) if name in {"", ".", ".."} else folder
 
     @property
+    def base(self) -> str:
+        """The name of the folder, even if :attr:`folder` is a path such as ``.``."""
+        return posixpath.basename(posixpath.abspath(self.folder) if self.files is LOCAL else self.folder.rstrip("/"))
+
+    @property
     def entries(self) -> list[Entry]:
         """All entries of the folder, by name. The folder must be :attr:`is_listed`."""
         return sorted([*(each.entry for each in self.segments), *self.others, *self.folders])

@@ -4,6 +4,7 @@ import json
 import random
 import shutil
 import subprocess
+import tarfile
 
 import pytest
 
@@ -22,6 +23,7 @@ from kdump.recovery.index_builder import IndexBuilder
 from kdump.segments import walk
 from testing import GOLDEN, forge
 from tests.commands.test_faults import run
+from tests.helpers import log_dirs
 
 EVERYTHING = Wanted(siblings=True, leftovers=True, log_dirs=True)
 STATES = (".swap", ".cleaned", ".deleted", ".tmp")
@@ -200,3 +202,56 @@ def test_a_partition_folder_alone_has_the_findings_of_its_own_files(monkeypatch,
     if command == "check":
         subprocess.run(["sh", "-c", found[code]["commands"][0]], check=True, cwd=tmp_path)
         assert run(monkeypatch, capfd, [command, str(folder)])[0] == 0
+
+
+def codes(monkeypatch, capfd, *words):
+    """Return the codes of the findings of a check, in order."""
+    _, out, _ = run(monkeypatch, capfd, ["check", *words, "-o", "jsonl"])
+    return [line["code"] for line in map(json.loads, out.splitlines()) if line["kind"] == "finding"]
+
+
+def spelled(root, how, monkeypatch):
+    """Return the arguments of a check that names one folder with an empty ``.swap`` file."""
+    folder = root / "d1/txn-0"
+    shutil.copytree(GOLDEN / "brokers/4.2.2/txn-0", folder)
+    (folder / f"{LOG}.swap").write_bytes(b"")
+    if how != "no log dir":
+        log_dirs.node(root / "d1", 1)
+    (root / "link").symlink_to(root / "d1")
+    with tarfile.open(root / "d1.tar", "w") as archive:
+        for each in (root / "d1").iterdir():
+            archive.add(each, each.name)
+    monkeypatch.chdir(folder)
+    ways = {"link": [str(root / "link/txn-0"), str(root / "d1")], "archive": [str(root / "d1.tar")]}
+    return ways.get(how, ["."])
+
+
+@pytest.mark.parametrize("how", ["no log dir", "current folder", "link", "archive"])
+def test_a_folder_is_reported_once_however_its_path_is_written(tmp_path, monkeypatch, capfd, how):
+    found = codes(monkeypatch, capfd, *spelled(tmp_path, how, monkeypatch))
+    assert found.count("swapped") == 1
+
+
+@pytest.mark.parametrize("is_log_dir", [False, True])
+def test_a_folder_inside_a_partition_folder_is_not_loaded(tmp_path, monkeypatch, capfd, is_log_dir):
+    for folder in (tmp_path / "txn-0", tmp_path / "txn-0/idem-0"):
+        shutil.copytree(GOLDEN / "brokers/4.2.2/txn-0", folder)
+    (tmp_path / "txn-0/idem-0/backup.log").write_bytes(b"")
+    if is_log_dir:
+        log_dirs.node(tmp_path, 1)
+    path = tmp_path if is_log_dir else tmp_path / "txn-0"
+    assert "name-no-offset" not in codes(monkeypatch, capfd, str(path))
+
+
+@pytest.mark.parametrize("has_index", [False, True])
+def test_a_folder_alone_has_the_checkpoints_of_its_log_dir(tmp_path, monkeypatch, capfd, has_index):
+    """The log start offset above the log end is found even in a folder of usual files."""
+    folder = tmp_path / "txn-0"
+    shutil.copytree(GOLDEN / "brokers/4.2.2/txn-0", folder)
+    (tmp_path / "log-start-offset-checkpoint").write_text("0\n1\ntxn 0 9999\n")
+    for each in folder.glob("*.txnindex") if not has_index else ():
+        each.unlink()
+    status, out, _ = run(monkeypatch, capfd, ["check", str(folder), "-o", "jsonl"])
+    found = {line["code"]: line for line in map(json.loads, out.splitlines()) if line["kind"] == "finding"}
+    assert (status, found["log-start-beyond-end"]["loses"]) == (3, 135)
+    assert found["log-start-beyond-end"]["file"] == str(tmp_path / "log-start-offset-checkpoint")
