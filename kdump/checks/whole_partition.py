@@ -458,14 +458,8 @@ def _removed(part: "Partition", fail: "Callable[[UnreadableError], None]") -> "I
                 else "Copy the file before a broker starts: other segments have records of the same offsets.",
                 commands=(f"mv {shell_path(each.name)} {shell_path(path)}",) if is_free else (),
             )
-    except FailsError as error:
-        yield Finding(
-            level=Level.LOG,
-            file=error.failure.file,
-            kind=Code.SWAPPED,
-            text=f"a broker does not load the log: {error.failure.text}",
-            advice="Move the .swap files of this base offset away before a broker starts.",
-        )
+    except FailsError:  # the loading of the log reports it
+        return
     except UnreadableError as error:
         fail(error)
 
