@@ -272,6 +272,7 @@ def _log(
             first_dirty=place.first_dirty if is_alone else None,
             stopped_at=None if is_leftover else _stopped_at(place),
             high_watermark=place.high_watermark if is_alone and not is_leftover else None,
+            policy=part.topic in options.ids or (part.topic or "").startswith("__"),
         ),
         at=options.at,
         log_start=place.log_start or 0,
