@@ -29,7 +29,7 @@ from kdump.log_dirs.local import LOCAL
 from kdump.recovery import MAX_OFFSET, first_recovered
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Container, Iterable, Iterator
 
     from kdump.broker_start.release import StartRelease
     from kdump.formats.leader_epoch import EpochEntry
@@ -253,6 +253,8 @@ class KnownLog(NamedTuple):
     has_sound_files: bool = False
     """Whether the files of the leader epochs and of ``topic_id`` are known to be valid."""
     topic_id: bytes | None = None
+    wrong_indexes: frozenset[str] = frozenset()
+    """The ``.index`` files (shown paths) with wrong entries."""
 
 
 NOTHING: Final = KnownLog()
@@ -301,7 +303,9 @@ def load(folder: LogFolder, how: Loading) -> LogStart:
     if not known.has_sound_files:
         of = _parsed(folder, file_names.PARTITION_METADATA, partition_metadata.read, Code.PARTITION_METADATA_BROKEN)
         topic_id = None if of is None else of.topic_id
-    return _result(folder, how, outcome, topic_id).with_causes(*unread)
+    return _result(folder, how, outcome, topic_id).with_causes(
+        *unread, *_skipping(folder, outcome, known.wrong_indexes)
+    )
 
 
 def _loaded_unchanged(folder: LogFolder, how: Loading) -> LogStart | None:
@@ -465,6 +469,22 @@ def _result(folder: LogFolder, how: Loading, outcome: Outcome, topic_id: bytes |
     word, code, text = _BY_STATE[folder.parsed.state]
     result = result.with_causes(StartCause(code=code, file=folder.name, text=text))
     return result.not_served(word) if word is StartOutcome.DELETED else result._replace(outcome=word)
+
+
+def _skipping(folder: LogFolder, outcome: Outcome, wrong: Container[str]) -> Iterator[StartCause]:
+    """Yield a cause for each of the ``wrong`` indexes that skips records. A start rebuilds those of recovered segments.
+
+    Other indexes are used as they are: their entries are not verified (``LogSegment.sanityCheck``).
+    """
+    from kdump.recovery.segment_end import skipped
+
+    for each in folder.partition.logs if wrong else ():
+        index = folder.files.shown(each.siblings.get(file_names.INDEX, ""))
+        if index not in wrong or each.name in outcome.recovered or index == outcome.hidden_by:
+            continue
+        if records := skipped(each):
+            text = "a broker uses this index as it is, and its wrong entries skip batches"
+            yield StartCause(code=Code.INDEX_SKIPS, file=index, text=text, records=records)
 
 
 def _causes(folder: LogFolder, outcome: Outcome, *, has_logs: bool) -> Iterator[StartCause]:

@@ -706,6 +706,7 @@ class _StartFindings:
             yield from self._misnamed(log, facts)
             yield from self._hidden(log, facts)
             yield from self._unread_indexes(log)
+            yield from self._skipping(log)
 
     def _ends_early(self, log: LogStart, facts: LogEvidence) -> Iterator[Finding]:
         where = log.path or ""
@@ -770,6 +771,22 @@ class _StartFindings:
                     f"search by time opens this index: {cause.text}",
                     advice="Move the folder away: a broker rebuilds the index.",
                     commands=tuple(self.repairs.commands(cause)),
+                )
+
+    def _skipping(self, log: LogStart) -> Iterator[Finding]:
+        """Yield the findings on indexes that make consumers skip records."""
+        for cause in log.causes:
+            if cause.code is Code.INDEX_SKIPS:
+                index = cause.file or ""
+                yield Finding(
+                    level=Level.LOG,
+                    file=index,
+                    kind=cause.code,
+                    text=f"{cause.text}: consumers that fetch from these batches would not receive "
+                    f"{many(cause.records or 0, 'record')} of {log.topic}-{log.partition}",
+                    loses=cause.records,
+                    advice="Move this .index away: a start then rebuilds all indexes of the segment.",
+                    commands=(aside(index),),
                 )
 
     def _misnamed(self, log: LogStart, facts: LogEvidence) -> Iterator[Finding]:

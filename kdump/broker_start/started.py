@@ -73,7 +73,12 @@ def known(results: Sequence[CheckedPartition], partitions: Sequence[Partition]) 
     found = {}
     for one in results:
         sound = None if one.sound_end is None else SoundLog(one.sound_end, one.has_sound_indexes, one.is_plain)
-        found[one.folder] = KnownLog(listed.get(one.folder), sound, one.has_sound_files, one.topic_id)
+        wrong = frozenset(
+            each.file
+            for each in one.findings
+            if each.level is Level.DERIVED and each.file.endswith(f".{file_names.INDEX}")
+        )
+        found[one.folder] = KnownLog(listed.get(one.folder), sound, one.has_sound_files, one.topic_id, wrong)
     return found
 
 

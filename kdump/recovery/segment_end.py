@@ -110,6 +110,27 @@ def _position(index: OffsetIndex, offset: int, among: int | None = None) -> int:
     return max(index.lookup(offset, among=among).position, 0)
 
 
+def skipped(each: Segment) -> int:
+    """Return the number of records that a search by the ``.index`` skips: it begins after the start of their batch.
+
+    A search that begins inside an earlier batch finds no batch. Sources: ``LogSegment.translateOffset``,
+    ``FileRecords.searchForOffsetFromPosition``.
+    """
+    index = OffsetIndex(each.sibling(file_names.INDEX) or b"", base_of(each))
+    entries = {0, *(index[slot].position for slot in range(index.count))}
+    starts: set[int] = set()
+    count = 0
+    with each.open() as source:
+        for region in walk.walk(source, runs=DATA):
+            for batch in region.batches() if isinstance(region, Batches) else ():
+                if batch.position in entries:
+                    starts.add(batch.position)
+                with suppress(DamageError):  # of a wrapper, which the check reports
+                    if _position(index, batch.base_offset) not in starts:
+                        count += len([*batch.records()]) if batch.count is None else batch.count
+    return count
+
+
 def read_next_offset(each: Segment, searched: str) -> int | None:
     """Return the offset after the last batch as ``LogSegment.readNextOffset`` does, from the last index entry on.
 

@@ -1,9 +1,11 @@
 """The dry run of a broker's start. tools/prove/recovery.py compares it with a real broker."""
 
 import errno
+import json
 import os
 import pathlib
 import struct
+import subprocess
 
 import pytest
 
@@ -12,8 +14,10 @@ from kdump.formats import offset_index, producer_snapshot
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.recovery import log_loader
 from kdump.recovery.log_loader import LoaderRules, content_of, opened
+from kdump.recovery.segment_end import skipped
 from testing import forge
 from testing.processes import kdump
+from tests.helpers import log_dirs
 
 
 def one(offset, **rest):
@@ -364,3 +368,35 @@ def test_a_swap_of_a_higher_offset_without_an_index_is_loaded_after_a_clean_stop
     outcome = start(tmp_path, {**SOUND, f"{800:020}.log.swap": SOUND[0]}, clean=True)
     assert (outcome.fails, outcome.log_end_offset, outcome.cuts) == (None, 800, ())
     assert outcome.hidden_by.endswith(f"{800:020}.log.swap")
+
+
+@pytest.mark.parametrize(
+    ("entries", "lost"),
+    [
+        ([], 0),
+        ([(2, 2 * SIZE)], 0),
+        ([(3, -5)], 0),
+        ([(1, 2 * SIZE)], 1),
+        ([(1, SIZE + 7)], 3),
+        ([(2, 9 * SIZE)], 2),
+        ([(0, 9 * SIZE)], 4),
+    ],
+)
+def test_wrong_index_entries_skip_records_of_a_segment_that_is_not_recovered(tmp_path, entries, lost):
+    """A broker does not verify such an index. A start without the index, or a recovery, rebuilds it."""
+    start(tmp_path, {0: b"".join(map(one, range(4))), 4: one(4)}, clean=True)
+    index = tmp_path / f"topic-0/{0:020}.index"
+    index.write_bytes(offset_index.encode(entries, 0))
+    (found,) = Finder(Wanted()).find([str(tmp_path / "topic-0")])
+    assert skipped(found.segments[0]) == lost
+    log_dirs.node(tmp_path, 1)
+    (tmp_path / "topic-0/partition.metadata").write_text("version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ")
+    for is_clean in (False, True):
+        if is_clean:
+            (tmp_path / ".kafka_cleanshutdown").write_text("")
+        lines = list(map(json.loads, kdump("check", "-o", "jsonl", tmp_path).stdout.splitlines()))
+        said = [line for line in lines if line.get("code") == "index-skips"]
+        assert [(line["file"], line["loses"]) for line in said] == ([(str(index), lost)] if lost and is_clean else [])
+        for line in said:
+            subprocess.run(["sh", "-c", line["commands"][0]], check=True)
+            assert not index.exists()
