@@ -50,8 +50,6 @@ class CheckedPaths(NamedTuple):
     """Makes the options of the dry starts."""
     whole: ClusterImage | None = None
     """``image`` if it is complete: the paths have one metadata log, and all its records were replayed. Else None."""
-    intervals: Mapping[str, int] = {}
-    """:attr:`CheckOptions.intervals`."""
     brokers: Sequence[BrokerDirs] = ()
     """The brokers whose log dirs are among the paths."""
 
@@ -80,6 +78,8 @@ class CheckedPaths(NamedTuple):
         Valid folders are left out. A StoreError ends the findings; ``fail`` receives it.
         """
         started = {folder_identity(each.files, each.path) for one in self.brokers for each in one.log_dirs}
+        if dirs.found and dirs.found <= started:
+            return
         checked = {each.folder: each for each in results}
         # a broker does not read the folders inside these folders
         outer = {(part.files, part.folder) for part in self.partitions if part.topic is not None and part.segments}
@@ -100,7 +100,7 @@ class CheckedPaths(NamedTuple):
         from kdump.broker_start import started as dry_starts
 
         try:
-            yield from dry_starts.alone(single, results, self.options(), self.intervals, self.image)
+            yield from dry_starts.alone(single, results, self.options(), self.image)
         except StoreError as error:
             fail(error)
 
@@ -180,7 +180,7 @@ def prepared(
             intervals=index_intervals(image),
         )
     whole = None if wrong else image
-    return CheckedPaths(partitions, wanted, image, given, options, whole, how.intervals, brokers), how
+    return CheckedPaths(partitions, wanted, image, given, options, whole, brokers), how
 
 
 def found(

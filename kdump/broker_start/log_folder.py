@@ -29,7 +29,7 @@ from kdump.log_dirs.local import LOCAL
 from kdump.recovery import MAX_OFFSET, first_recovered
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from kdump.broker_start.release import StartRelease
     from kdump.formats.leader_epoch import EpochEntry
@@ -253,8 +253,8 @@ class KnownLog(NamedTuple):
     has_sound_files: bool = False
     """Whether the files of the leader epochs and of ``topic_id`` are known to be valid."""
     topic_id: bytes | None = None
-    wrong_indexes: frozenset[str] = frozenset()
-    """The ``.index`` files (shown paths) with wrong entries."""
+    wrong: Sequence[str] = ()
+    """The files (shown paths) that can be rebuilt, and that are wrong."""
 
 
 NOTHING: Final = KnownLog()
@@ -303,9 +303,7 @@ def load(folder: LogFolder, how: Loading) -> LogStart:
     if not known.has_sound_files:
         of = _parsed(folder, file_names.PARTITION_METADATA, partition_metadata.read, Code.PARTITION_METADATA_BROKEN)
         topic_id = None if of is None else of.topic_id
-    return _result(folder, how, outcome, topic_id).with_causes(
-        *unread, *_skipping(folder, outcome, known.wrong_indexes)
-    )
+    return _result(folder, how, outcome, topic_id).with_causes(*unread, *_skipping(folder, outcome, known.wrong))
 
 
 def _loaded_unchanged(folder: LogFolder, how: Loading) -> LogStart | None:
@@ -471,10 +469,10 @@ def _result(folder: LogFolder, how: Loading, outcome: Outcome, topic_id: bytes |
     return result.not_served(word) if word is StartOutcome.DELETED else result._replace(outcome=word)
 
 
-def _skipping(folder: LogFolder, outcome: Outcome, wrong: Container[str]) -> Iterator[StartCause]:
-    """Yield a cause for each of the ``wrong`` indexes that skips records. A start rebuilds those of recovered segments.
+def _skipping(folder: LogFolder, outcome: Outcome, wrong: Sequence[str]) -> Iterator[StartCause]:
+    """Yield a cause for each ``.index`` among the ``wrong`` files that skips records, and that no recovery rebuilds.
 
-    Other indexes are used as they are: their entries are not verified (``LogSegment.sanityCheck``).
+    A broker does not verify the entries of such an index (``LogSegment.sanityCheck``).
     """
     from kdump.recovery.segment_end import skipped
 

@@ -73,11 +73,7 @@ def known(results: Sequence[CheckedPartition], partitions: Sequence[Partition]) 
     found = {}
     for one in results:
         sound = None if one.sound_end is None else SoundLog(one.sound_end, one.has_sound_indexes, one.is_plain)
-        wrong = frozenset(
-            each.file
-            for each in one.findings
-            if each.level is Level.DERIVED and each.file.endswith(f".{file_names.INDEX}")
-        )
+        wrong = () if one.has_sound_indexes else [each.file for each in one.findings if each.level is Level.DERIVED]
         found[one.folder] = KnownLog(listed.get(one.folder), sound, one.has_sound_files, one.topic_id, wrong)
     return found
 
@@ -209,14 +205,16 @@ def alone(
     folders: Sequence[tuple[Partition, LogDir]],
     results: Sequence[CheckedPartition],
     options: StartOptions,
-    intervals: Mapping[str, int],
     image: ClusterImage | None,
 ) -> Iterator[Finding]:
     """Yield the findings on the loading of single folders, which are in no log dir with a dry start.
 
     ``folders`` have the facts of their log dirs, ``results`` are their checks. Raises StoreError.
     """
+    from kdump.answers.topic_configs import index_intervals
+
     partitions = [part for part, _ in folders]
+    intervals = index_intervals(image)
     facts = dict(_facts(partitions, {each.folder: each for each in results}, lambda _: CommittedOffsets([])))
     context = Context(facts, lambda _topic, _number: {})
     context = context if image is None else _with_metadata(context, image)

@@ -178,15 +178,9 @@ class GapLimits(NamedTuple):
     A cleaner does not compact the newest segment, so a gap in it around the high watermark is a loss. With followers
     this is not certain: a follower copies its leader's gaps, and the checkpoint of a killed broker is old.
     """
-    policy: bool = False
-    """Whether the cleanup.policy of the topic is known, from the metadata log."""
 
 
 UNKNOWN: Final = GapLimits()
-IF_COMPACTED: Final = (
-    " If the topic is compacted, followers copy gaps from their leader, and nothing is lost: kdump check knows this "
-    "with the metadata log among its paths."
-)
 
 
 class LogCheck:
@@ -329,7 +323,7 @@ class LogCheck:
                 offset=gap.first,
                 expected=gap.first,
                 found=gap.until,
-                advice=TAKE_UNDAMAGED if is_damage else MAY_HAVE if self._limits.policy else MAY_HAVE + IF_COMPACTED,
+                advice=TAKE_UNDAMAGED if is_damage else MAY_HAVE,
             )
         if len(self._time_types) > 2:
             kind, file, position = self._time_types[1]

@@ -155,6 +155,11 @@ class LogDirs(LogDirStates):
             properties=state.properties,
         )
 
+    @property
+    def found(self) -> set[object]:
+        """The identities of the folders that :meth:`identity` has returned."""
+        return set(self._identities.values())
+
     def identity(self, partition: Partition) -> object:
         place = partition.files, partition.state_dir
         if place not in self._identities:

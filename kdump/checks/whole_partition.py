@@ -272,7 +272,6 @@ def _log(
             first_dirty=place.first_dirty if is_alone else None,
             stopped_at=None if is_leftover else _stopped_at(place),
             high_watermark=place.high_watermark if is_alone and not is_leftover else None,
-            policy=part.topic in options.ids or (part.topic or "").startswith("__"),
         ),
         at=options.at,
         log_start=place.log_start or 0,
@@ -293,11 +292,23 @@ def _log(
     wrong = [finding for finding in of_indexes if not finding.is_remark]
     findings = [*log.findings, *log.finish(tuple(_cut(part, wrong)), _vanished(wrong) if wrong else (), restored)]
     faults = [finding for finding in findings if not finding.is_remark]
+    if faults and part.topic not in options.ids and not (part.topic or "").startswith("__"):
+        findings = [_of_unknown_topic(finding) for finding in findings]
     damaged = any(finding.level is Level.LOG and not finding.is_hole for finding in faults)
     if any(finding.code == Code.OFFSET_TOO_HIGH for finding in faults):
         keep = "Keep the indexes: they prove the right offset of the damaged batch."
         of_indexes = [one._replace(advice=keep) if one.code == Code.OFFSET else one for one in of_indexes]
     return _Log(log, live, findings + of_indexes, faults + wrong, damaged)
+
+
+def _of_unknown_topic(finding: Finding) -> Finding:
+    """Return a finding on a gap with advice for a topic whose cleanup.policy is unknown."""
+    if finding.code != Code.GAP:
+        return finding
+    return finding._replace(
+        advice=f"{MAY_HAVE} If the topic is compacted, followers copy gaps from their leader, and nothing is lost: "
+        "kdump check knows this with the metadata log among its paths."
+    )
 
 
 def _is_cleaned(part: "Partition", options: CheckOptions, place: "LogDir") -> bool | None:
