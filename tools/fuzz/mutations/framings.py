@@ -92,7 +92,8 @@ def lz4_frame(random: Random, body: bytes) -> bytes:
 def lz4_broken_option(random: Random, body: bytes) -> bytes:
     """Return an LZ4 frame with a slightly wrong descriptor or checksum."""
     out = bytearray(lz4_frame(random, body))
-    out[random.choice((4, 5, 6, 7, 8, 9, 10, 11, -1, -2, -3, -4, -5))] ^= 1 << random.randrange(8)
+    at = random.choice((4, 5, 6, 7, 8, 9, 10, 11, -1, -2, -3, -4, -5))
+    out[min(at, len(out) - 1)] ^= 1 << random.randrange(8)  # a frame without data has 11 bytes
     return bytes(out)
 
 
