@@ -73,7 +73,7 @@ class CheckedPaths(NamedTuple):
     def alone(
         self, results: Sequence[CheckedPartition], dirs: LogDirs, fail: Callable[[UnreadableError], None]
     ) -> Iterator[Finding]:
-        """Yield the findings on partition folders in no log dir that gets a dry start: what their loading costs.
+        """Yield the findings on the loading of partition folders whose log dir gets no dry start.
 
         Valid folders are left out. A StoreError ends the findings; ``fail`` receives it.
         """
@@ -91,8 +91,9 @@ class CheckedPaths(NamedTuple):
                 continue
             result = checked.get(part.files.shown(part.folder))
             if result is not None and dirs.identity(part) not in started:
-                place = dirs.facts(part, lambda _: None)  # its check has passed on the unreadable files
-                end = result.sound_end if result.is_plain and result.has_sound_files else None
+                place = dirs.facts(part, lambda _: None)  # the check of the partition has reported unreadable files
+                is_valid = result.is_plain and result.has_sound_files and result.has_sound_indexes
+                end = result.sound_end if is_valid else None
                 if end is None or (place.log_start or 0) > end:
                     single.append((part, place))
         if not single:
@@ -150,12 +151,14 @@ def prepared(
     options = partial(_options, release, given, wanted, how.interval)
     brokers: Sequence[BrokerDirs] = ()
     try:
-        if places := log_dirs(paths, partitions, given):
-            from kdump.broker_start import broker_dirs
-
+        places = log_dirs(paths, partitions, given)
+        if places or release or given:
             made = options()
             how = how._replace(release=made.release.number, interval=made.interval)
-            brokers = broker_dirs.brokers(places, made, partitions)
+        if places:
+            from kdump.broker_start import broker_dirs
+
+            brokers = broker_dirs.brokers(places, options(), partitions)
     except StoreError as error:
         fail(error)
     how = how._replace(dispensable=frozenset(each.name for one in brokers for each in one.dispensable))

@@ -253,8 +253,8 @@ class KnownLog(NamedTuple):
     has_sound_files: bool = False
     """Whether the files of the leader epochs and of ``topic_id`` are known to be valid."""
     topic_id: bytes | None = None
-    wrong: Sequence[str] = ()
-    """The files (shown paths) that can be rebuilt, and that are wrong."""
+    wrong_indexes: Sequence[str] = ()
+    """The ``.index`` and ``.index.swap`` files (shown paths) with wrong entries."""
 
 
 NOTHING: Final = KnownLog()
@@ -303,7 +303,8 @@ def load(folder: LogFolder, how: Loading) -> LogStart:
     if not known.has_sound_files:
         of = _parsed(folder, file_names.PARTITION_METADATA, partition_metadata.read, Code.PARTITION_METADATA_BROKEN)
         topic_id = None if of is None else of.topic_id
-    return _result(folder, how, outcome, topic_id).with_causes(*unread, *_skipping(folder, outcome, known.wrong))
+    skipping = _skipping(folder, how, outcome) if known.wrong_indexes else ()
+    return _result(folder, how, outcome, topic_id).with_causes(*unread, *skipping)
 
 
 def _loaded_unchanged(folder: LogFolder, how: Loading) -> LogStart | None:
@@ -469,19 +470,23 @@ def _result(folder: LogFolder, how: Loading, outcome: Outcome, topic_id: bytes |
     return result.not_served(word) if word is StartOutcome.DELETED else result._replace(outcome=word)
 
 
-def _skipping(folder: LogFolder, outcome: Outcome, wrong: Sequence[str]) -> Iterator[StartCause]:
-    """Yield a cause for each ``.index`` among the ``wrong`` files that skips records, and that no recovery rebuilds.
+def _skipping(folder: LogFolder, how: Loading, outcome: Outcome) -> Iterator[StartCause]:
+    """Yield a cause for each wrong index that makes searches skip records, and that the start keeps as it is.
 
     A broker does not verify the entries of such an index (``LogSegment.sanityCheck``).
     """
     from kdump.recovery.segment_end import skipped
+    from kdump.recovery.swaps import after_swaps
 
-    for each in folder.partition.logs if wrong else ():
+    if folder.parsed.state in {file_names.DELETE_FOLDER, file_names.STRAY_FOLDER}:
+        return
+    changed = {*outcome.recovered, *(cut.file for cut in outcome.cuts)}
+    for each in after_swaps(folder.partition, "last_offset").segments:
         index = folder.files.shown(each.siblings.get(file_names.INDEX, ""))
-        if index not in wrong or each.name in outcome.recovered or index == outcome.hidden_by:
+        if index not in how.known.wrong_indexes or each.name in changed or index == outcome.hidden_by:
             continue
-        if records := skipped(each):
-            text = "a broker uses this index as it is, and its wrong entries skip batches"
+        if records := skipped(each, outcome.log_start_offset or 0):
+            text = "a start does not rebuild this index, and with its wrong entries searches begin after the batch"
             yield StartCause(code=Code.INDEX_SKIPS, file=index, text=text, records=records)
 
 

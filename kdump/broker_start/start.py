@@ -72,8 +72,8 @@ def dry_start(
 def start_alone(folders: Iterable[tuple[LogFolder, log_folder.Loading]], release_name: str) -> BrokerStart:
     """Return the result of loading single partition folders, whose brokers are unknown. Raises StoreError.
 
-    :attr:`BrokerStart.fatal` has the reasons why a broker with such a folder does not start, and ``offline`` why it
-    takes the log dir offline. Folders with an unreadable file are left out: their check reports the file.
+    :attr:`BrokerStart.fatal` has the reasons why a broker with such a folder does not start, and ``offline`` the
+    reasons why it takes the log dir offline. Folders with an unreadable file, which a check reports, are left out.
     """
     fatal: list[StartCause] = []
     offline: list[OfflineDir] = []

@@ -782,8 +782,8 @@ class _StartFindings:
                     level=Level.LOG,
                     file=index,
                     kind=cause.code,
-                    text=f"{cause.text}: consumers that fetch from these batches would not receive "
-                    f"{many(cause.records or 0, 'record')} of {log.topic}-{log.partition}",
+                    text=f"{cause.text}: consumers that begin in such a batch do not receive it, "
+                    f"{many(cause.records, 'record')} of {log.topic}-{log.partition} in all",
                     loses=cause.records,
                     advice="Move this .index away: a start then rebuilds all indexes of the segment.",
                     commands=(aside(index),),

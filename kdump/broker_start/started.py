@@ -73,9 +73,17 @@ def known(results: Sequence[CheckedPartition], partitions: Sequence[Partition]) 
     found = {}
     for one in results:
         sound = None if one.sound_end is None else SoundLog(one.sound_end, one.has_sound_indexes, one.is_plain)
-        wrong = () if one.has_sound_indexes else [each.file for each in one.findings if each.level is Level.DERIVED]
+        wrong = () if one.has_sound_indexes else tuple(_wrong_indexes(one))
         found[one.folder] = KnownLog(listed.get(one.folder), sound, one.has_sound_files, one.topic_id, wrong)
     return found
+
+
+def _wrong_indexes(result: CheckedPartition) -> Iterator[str]:
+    for one in result.findings:
+        if one.level is Level.DERIVED and one.file.endswith(
+            (f".{file_names.INDEX}", f".{file_names.INDEX}.{file_names.SWAP}")
+        ):
+            yield one.file
 
 
 class Started:
@@ -235,10 +243,11 @@ def alone(
         log_dir = LogDirFiles(part.files, part.log_dir)
         loads.append((LogFolder(log_dir, part.folder, parsed, options.limit, part), how))
     fatal = {one.file for each in results for one in each.findings if one.fatal}
-    copies = {part.files.shown(part.folder) for part in partitions if part.files is not LOCAL}
-    for one in findings_alone(start_alone(loads, options.release.name), context):
-        if one.file not in fatal:
-            yield of_a_copy(one) if posixpath.dirname(one.file) in copies else one
+    for is_here in (True, False):
+        some = [load for load in loads if (load[0].files is LOCAL) == is_here]
+        for one in findings_alone(start_alone(some, options.release.name), context) if some else ():
+            if one.file not in fatal:
+                yield one if is_here else of_a_copy(one)
 
 
 def _of_cluster(

@@ -181,6 +181,10 @@ class GapLimits(NamedTuple):
 
 
 UNKNOWN: Final = GapLimits()
+IF_NOT_COMPACTED: Final = (
+    f"{MAY_HAVE} In a compacted topic a gap is normal: a follower copies it from the leader. Add the metadata log to "
+    "the paths: kdump check then reads cleanup.policy from it."
+)
 
 
 class LogCheck:
@@ -283,6 +287,8 @@ class LogCheck:
         cut: Sequence[int] = (),
         vanished: Collection[int] = (),
         restored: Sequence[tuple[int, int]] = (),
+        *,
+        knows_policy: bool = True,
     ) -> Iterator[Finding]:
         """Yield the findings on the whole log: gaps, timestamp types, open transactions and future timestamps.
 
@@ -291,19 +297,24 @@ class LogCheck:
         loss. ``vanished`` has offsets in both indexes that no batch has: a gap with such an offset is a loss. If the
         offset after the gap is too high for the indexes, this offset is damaged.
         ``restored`` has ranges of offsets (begin, end) in segments that a start restores: gaps in them are dropped.
+        ``knows_policy``: the cleanup.policy of the topic is known.
         """
         self._gaps = [
             gap for gap in self._gaps if not any(begin <= gap.first and gap.until <= end for begin, end in restored)
         ]
-        lost = [
+        proven = {
             gap
             for gap in self._gaps
-            if (not self.compacted and (gap.active or self._limits.cleaned is False))
-            or self._is_lost_segment(gap)
+            if self._is_lost_segment(gap)
             or (self._limits.stopped_at is not None and gap.until >= self._limits.stopped_at)
             or (gap.active and gap.after is None and gap.first < (self._limits.high_watermark or 0) < gap.until)
             or (gap.after is not None and any(gap.after <= base < gap.until for base in cut))
             or any(map(gap.has, vanished))
+        }
+        lost = [
+            gap
+            for gap in self._gaps
+            if gap in proven or (not self.compacted and (gap.active or self._limits.cleaned is False))
         ]
         for gap in lost:
             indexed = list(filter(gap.has, vanished))
@@ -323,7 +334,7 @@ class LogCheck:
                 offset=gap.first,
                 expected=gap.first,
                 found=gap.until,
-                advice=TAKE_UNDAMAGED if is_damage else MAY_HAVE,
+                advice=TAKE_UNDAMAGED if is_damage else MAY_HAVE if knows_policy or gap in proven else IF_NOT_COMPACTED,
             )
         if len(self._time_types) > 2:
             kind, file, position = self._time_types[1]

@@ -290,25 +290,15 @@ def _log(
     for checked in partition.check(part, read, log, fail, tap, options.jobs):
         of_indexes += (finding for finding in checked.findings if finding.file != checked.name)
     wrong = [finding for finding in of_indexes if not finding.is_remark]
-    findings = [*log.findings, *log.finish(tuple(_cut(part, wrong)), _vanished(wrong) if wrong else (), restored)]
+    is_known = part.topic in options.ids or (part.topic or "").startswith("__")
+    vanished = _vanished(wrong) if wrong else ()
+    findings = [*log.findings, *log.finish(tuple(_cut(part, wrong)), vanished, restored, knows_policy=is_known)]
     faults = [finding for finding in findings if not finding.is_remark]
-    if faults and part.topic not in options.ids and not (part.topic or "").startswith("__"):
-        findings = [_of_unknown_topic(finding) for finding in findings]
     damaged = any(finding.level is Level.LOG and not finding.is_hole for finding in faults)
     if any(finding.code == Code.OFFSET_TOO_HIGH for finding in faults):
         keep = "Keep the indexes: they prove the right offset of the damaged batch."
         of_indexes = [one._replace(advice=keep) if one.code == Code.OFFSET else one for one in of_indexes]
     return _Log(log, live, findings + of_indexes, faults + wrong, damaged)
-
-
-def _of_unknown_topic(finding: Finding) -> Finding:
-    """Return a finding on a gap with advice for a topic whose cleanup.policy is unknown."""
-    if finding.code != Code.GAP:
-        return finding
-    return finding._replace(
-        advice=f"{MAY_HAVE} If the topic is compacted, followers copy gaps from their leader, and nothing is lost: "
-        "kdump check knows this with the metadata log among its paths."
-    )
 
 
 def _is_cleaned(part: "Partition", options: CheckOptions, place: "LogDir") -> bool | None:
@@ -470,8 +460,16 @@ def _removed(part: "Partition", fail: "Callable[[UnreadableError], None]") -> "I
                 else "Copy the file before a broker starts: other segments have records of the same offsets.",
                 commands=(f"mv {shell_path(each.name)} {shell_path(path)}",) if is_free else (),
             )
-    except FailsError:  # the loading of the log reports it
-        return
+    except FailsError as error:
+        if part.topic != CLUSTER_METADATA:  # the loading of other logs reports it
+            return
+        yield Finding(
+            level=Level.LOG,
+            file=error.failure.file,
+            kind=Code.SWAPPED,
+            text=f"a node does not load the log: {error.failure.text}",
+            advice="Move the .swap files of this base offset away before the node starts.",
+        )
     except UnreadableError as error:
         fail(error)
 

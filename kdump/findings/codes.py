@@ -62,7 +62,7 @@ class Code:
     LOG_START_BEYOND_END = FindingCode("log-start-beyond-end", "log", "The log start offset is above the log end: a start deletes all segments.", "Run the command of the finding: salvage, or a corrected line of log-start-offset-checkpoint.", "LogLoader.load")
     LOG_START_RAISED = FindingCode("log-start-raised", "log", "A log start offset hides records that no broker deleted: the leader epochs begin at a lower offset.", "Correct the line of log-start-offset-checkpoint.", "UnifiedLog.maybeIncrementLogStartOffset")
     INDEX_BEYOND_LOG = FindingCode("index-beyond-log", "log", "After a clean stop the newest index entry points past the log: a broker does not serve the segment.", "Move the indexes of the segment away: a broker rebuilds them.", "LogSegment.readNextOffset")
-    INDEX_SKIPS = FindingCode("index-skips", "log", "Wrong entries of an index make searches begin after the batch that they search: consumers skip records.", "Move the index away: a broker rebuilds it.", "LogSegment.translateOffset")
+    INDEX_SKIPS = FindingCode("index-skips", "log", "With wrong entries of an index, a search begins after the start of the batch: consumers skip records.", "Move the index away: a broker rebuilds it.", "LogSegment.translateOffset")
     CLEAN_MARKER = FindingCode("clean-marker", "log", "A clean shutdown marker makes a broker skip the recovery of a damaged log.", "Move .kafka_cleanshutdown away.", "LogManager.loadLogs")
     RECOVERY = FindingCode("recovery", "log", "Recovery truncates a damaged log when a broker starts.", _SALVAGE, "LogLoader.recoverLog")
     FILE_NAME = FindingCode("file-name", "derived", "A file name does not begin with an offset: a broker does not start.", "Move the file away.", "LogFileUtils.offsetFromFile")

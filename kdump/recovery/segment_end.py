@@ -110,23 +110,25 @@ def _position(index: OffsetIndex, offset: int, among: int | None = None) -> int:
     return max(index.lookup(offset, among=among).position, 0)
 
 
-def skipped(each: Segment) -> int:
-    """Return the number of records that a search by the ``.index`` skips: it begins after the start of their batch.
+def skipped(each: Segment, log_start: int = 0) -> int:
+    """Return the number of records in the batches that a search by the ``.index`` skips: it begins after their start.
 
-    A search that begins inside an earlier batch finds no batch. Sources: ``LogSegment.translateOffset``,
+    A search that begins inside an earlier batch finds no batch. Records below ``log_start``, and after a byte that the
+    disk cannot read, are not counted. Sources: ``LogSegment.translateOffset``,
     ``FileRecords.searchForOffsetFromPosition``.
     """
     index = OffsetIndex(each.sibling(file_names.INDEX) or b"", base_of(each))
     entries = {0, *(index[slot].position for slot in range(index.count))}
     starts: set[int] = set()
     count = 0
-    with each.open() as source:
+    with suppress(FailingDiskError), each.open() as source:
         for region in walk.walk(source, runs=DATA):
             for batch in region.batches() if isinstance(region, Batches) else ():
                 if batch.position in entries:
                     starts.add(batch.position)
                 with suppress(DamageError):  # of a wrapper, which the check reports
-                    if _position(index, batch.base_offset) not in starts:
+                    ends = {batch.base_offset, batch.last_offset} if batch.last_offset >= log_start else ()
+                    if any(_position(index, offset) not in starts for offset in ends):
                         count += len([*batch.records()]) if batch.count is None else batch.count
     return count
 

@@ -389,14 +389,44 @@ def test_wrong_index_entries_skip_records_of_a_segment_that_is_not_recovered(tmp
     index.write_bytes(offset_index.encode(entries, 0))
     (found,) = Finder(Wanted()).find([str(tmp_path / "topic-0")])
     assert skipped(found.segments[0]) == lost
+    assert skipped(found.segments[0], log_start=4) == 0
     log_dirs.node(tmp_path, 1)
     (tmp_path / "topic-0/partition.metadata").write_text("version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ")
     for is_clean in (False, True):
         if is_clean:
             (tmp_path / ".kafka_cleanshutdown").write_text("")
-        lines = list(map(json.loads, kdump("check", "-o", "jsonl", tmp_path).stdout.splitlines()))
-        said = [line for line in lines if line.get("code") == "index-skips"]
-        assert [(line["file"], line["loses"]) for line in said] == ([(str(index), lost)] if lost and is_clean else [])
+        for path in (tmp_path, tmp_path / "topic-0"):
+            lines = list(map(json.loads, kdump("check", "-o", "jsonl", path).stdout.splitlines()))
+            said = [line for line in lines if line.get("code") == "index-skips"]
+            want = [(str(index), lost)] if lost and is_clean else []
+            assert [(line["file"], line["loses"]) for line in said] == want
         for line in said:
             subprocess.run(["sh", "-c", line["commands"][0]], check=True)
             assert not index.exists()
+
+
+def test_a_wrong_index_counts_as_it_is_after_the_start(tmp_path):
+    """A swap replaces it or brings it, or the start deletes its segment."""
+    wrong = offset_index.encode([(0, 9 * SIZE)], 0)
+    start(tmp_path, {0: b"".join(map(one, range(4))), 4: one(4)}, clean=True)
+    (tmp_path / "topic-0/partition.metadata").write_text("version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ")
+    log_dirs.node(tmp_path, 1)
+    (tmp_path / ".kafka_cleanshutdown").write_text("")
+    log = tmp_path / f"topic-0/{0:020}.log"
+    index, swap = log.with_suffix(".index"), log.with_name(f"{0:020}.index.swap")
+
+    def lost():
+        lines = list(map(json.loads, kdump("check", "-o", "jsonl", tmp_path).stdout.splitlines()))
+        return [line["file"] for line in lines if line.get("code") == "index-skips"]
+
+    swap.write_bytes(wrong)
+    assert lost() == [str(swap)]
+    index.write_bytes(wrong)
+    swap.write_bytes(b"")
+    log.with_name(f"{log.name}.swap").write_bytes(log.read_bytes())
+    assert lost() == []
+    log.with_name(f"{log.name}.swap").unlink()
+    swap.unlink()
+    assert lost() == [str(index)]
+    (tmp_path / "log-start-offset-checkpoint").write_text("0\n1\ntopic 0 4\n")
+    assert lost() == []
