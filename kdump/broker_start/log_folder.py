@@ -5,8 +5,6 @@ entries of the folder that a broker cannot open.
 Sources: UnifiedLog (``apply``, ``initializeTopicId``), LogSegment, ProducerStateManager, LeaderEpochFileCache.
 """
 
-from __future__ import annotations
-
 import os
 import posixpath
 import stat
@@ -73,12 +71,12 @@ _UNCHANGEABLE: Final = 0x10 | 0x20
 class LogDirFiles:
     """A path given as a log dir; it may be absent, or a file. Its entries come from ``listed``, or are listed once."""
 
-    def __init__(self, files: Files, path: str, listed: Partition | None = None) -> None:
+    def __init__(self, files: "Files", path: str, listed: "Partition | None" = None) -> None:
         self.files, self.path, self._listed = files, path, listed
         self.name = files.shown(path or ".")
 
     @cached_property
-    def _found(self) -> Entry | None:
+    def _found(self) -> "Entry | None":
         return self.files.look(self.path or ("." if self.files is LOCAL else ""))
 
     @property
@@ -90,14 +88,14 @@ class LogDirFiles:
         return self._found is not None and self._found.is_folder
 
     @cached_property
-    def entries(self) -> dict[str, Entry]:
+    def entries(self) -> "dict[str, Entry]":
         """The entries of the log dir by name. Raises UnreadableError."""
         if not self.is_folder:
             return {}
         found = self.files.entries(self.path or ".") if self._listed is None else self._listed.entries
         return {entry.name: entry for entry in found}
 
-    def entry(self, name: str) -> Entry | None:
+    def entry(self, name: str) -> "Entry | None":
         return self.entries.get(name)
 
     def shown(self, name: str) -> str:
@@ -110,11 +108,11 @@ class LogDirFiles:
         """Return the content of a file in the log dir, or None if the file is absent. Raises UnreadableError."""
         return self.read(name) if name in self.entries else None
 
-    def is_dangling(self, entry: Entry) -> bool:
+    def is_dangling(self, entry: "Entry") -> bool:
         """Return whether an entry is a symbolic link whose target does not exist."""
         return not entry.is_folder and not entry.size and self.files.look(entry.path) is None
 
-    def closed(self, paths: Iterable[str]) -> Iterator[str]:
+    def closed(self, paths: "Iterable[str]") -> "Iterator[str]":
         """Yield the paths in a local log dir for which its owner has no write permission (:func:`may_write`)."""
         if self.files is LOCAL:
             with suppress(OSError):  # the part of the start that reads the log dir reports it
@@ -124,7 +122,7 @@ class LogDirFiles:
                         if not may_write(owner, os.stat(path)):  # noqa: PTH116  as above
                             yield path
 
-    def immutable(self, paths: Iterable[str]) -> str | None:
+    def immutable(self, paths: "Iterable[str]") -> str | None:
         """Return the first path in a local log dir with the attribute immutable or append-only (``chattr``), or None.
 
         A file system without such attributes refuses the first request.
@@ -161,7 +159,7 @@ class LogDirFiles:
             return "mounted read-only"
         return "full" if system.f_blocks and not system.f_bavail else ""
 
-    def is_full_folder(self, entry: Entry) -> bool:
+    def is_full_folder(self, entry: "Entry") -> bool:
         """Return whether an entry is a folder with files: a broker cannot delete it. It can delete a link."""
         is_link = self.files is LOCAL and os.path.islink(entry.path)  # noqa: PTH114  pathlib is slow to import
         return entry.is_folder and not is_link and next(iter(self.files.entries(entry.path)), None) is not None
@@ -186,7 +184,7 @@ class LogFolder:
         path: str,
         parsed: file_names.FolderName,
         limit: int,
-        listed: Partition | None = None,
+        listed: "Partition | None" = None,
     ) -> None:
         self.log_dir, self.path, self.parsed, self.limit = log_dir, path, parsed, limit
         self.files: Files = log_dir.files
@@ -194,7 +192,7 @@ class LogFolder:
         self.name = self.files.shown(path)
 
     @classmethod
-    def of(cls, log_dir: LogDirFiles, entry: Entry, limit: int) -> LogFolder:
+    def of(cls, log_dir: LogDirFiles, entry: "Entry", limit: int) -> "LogFolder":
         """Return the folder of a directory entry. Raises ValueError if its name has no topic and partition."""
         parsed = file_names.parse_folder(entry.name)
         if parsed is None:
@@ -206,7 +204,7 @@ class LogFolder:
         return posixpath.basename(self.path)
 
     @cached_property
-    def inside(self) -> dict[str, Entry]:
+    def inside(self) -> "dict[str, Entry]":
         """The entries of the folder by name. Raises UnreadableError."""
         if self.listed is None:
             return {entry.name: entry for entry in self.files.entries(self.path)}
@@ -219,7 +217,7 @@ class LogFolder:
         return read_file(self.files, self.inside[name].path)
 
     @cached_property
-    def partition(self) -> Partition:
+    def partition(self) -> "Partition":
         """The folder as a partition, whose segments include ``.swap``, ``.cleaned`` and ``.deleted`` files.
 
         As in a broker, only regular files are segments (``LogLoader.loadSegmentFiles``).
@@ -233,14 +231,14 @@ class LogFolder:
         return finder.partition(self.path, name, regular, self.files)
 
     @property
-    def newest(self) -> Segment | None:
+    def newest(self) -> "Segment | None":
         """The newest segment with a ``.log``; None if there is none, or if the folder cannot be listed."""
         with suppress(UnreadableError):  # loading the log reports it
             return next(iter(self.partition.logs[-1:]), None)
         return None
 
     @cached_property
-    def epochs(self) -> tuple[EpochEntry, ...]:
+    def epochs(self) -> "tuple[EpochEntry, ...]":
         """The leader epochs; empty if the file is absent. Raises StopsError for an invalid file."""
         return _parsed(self, file_names.LEADER_EPOCHS, leader_epoch.read, Code.LEADER_EPOCHS_BROKEN) or ()
 
@@ -248,12 +246,12 @@ class LogFolder:
 class KnownLog(NamedTuple):
     """The facts that a check has found about a log, and the folder as the check listed it."""
 
-    partition: Partition | None = None
-    sound: SoundLog | None = None
+    partition: "Partition | None" = None
+    sound: "SoundLog | None" = None
     has_sound_files: bool = False
     """Whether the files of the leader epochs and of ``topic_id`` are known to be valid."""
     topic_id: bytes | None = None
-    wrong_indexes: Sequence[str] = ()
+    wrong_indexes: "Sequence[str]" = ()
     """The ``.index`` and ``.index.swap`` files (shown paths) with wrong entries."""
 
 
@@ -267,7 +265,7 @@ class Loading(NamedTuple):
     """Whether the last stop was clean. A -delete folder is loaded as after a clean stop in any case."""
     recovery_point: int
     log_start: int
-    release: StartRelease
+    release: "StartRelease"
     known: KnownLog = NOTHING
     interval: int = DEFAULT_INTERVAL
 
@@ -331,7 +329,7 @@ def _loaded_unchanged(folder: LogFolder, how: Loading) -> LogStart | None:
     )
 
 
-def _parsed(folder: LogFolder, name: str, read: Callable[[bytes], T], code: FindingCode) -> T | None:
+def _parsed(folder: LogFolder, name: str, read: "Callable[[bytes], T]", code: FindingCode) -> T | None:
     """Return the parsed file of a folder, or None if it is absent. Raises StopsError for an invalid file."""
     entry, shown = folder.inside.get(name), folder.shown(name)
     if entry is None:
@@ -424,7 +422,7 @@ def _is_replayed(folder: LogFolder, end: int, how: Loading) -> bool:
     return max(snapshots, default=0) < end and bool(snapshots or not how.clean)
 
 
-def _refusal(entry: Entry) -> str:
+def _refusal(entry: "Entry") -> str:
     """Return the text of the error if a broker opens a folder, pipe, socket or device as a file."""
     texts = {"": "Is a directory", "socket": "No such device or address: it is a socket"}
     return texts.get(entry.special, f"Invalid argument: it is a {entry.special}")
@@ -439,7 +437,7 @@ def _unusable_snapshots(folder: LogFolder) -> frozenset[int]:
     return frozenset(int(stem) for stem in stems if file_names.is_padded(stem))
 
 
-def _result(folder: LogFolder, how: Loading, outcome: Outcome, topic_id: bytes | None) -> LogStart:
+def _result(folder: LogFolder, how: Loading, outcome: "Outcome", topic_id: bytes | None) -> LogStart:
     cuts = outcome.cuts
     logs = folder.partition.logs
     if cuts:
@@ -470,7 +468,7 @@ def _result(folder: LogFolder, how: Loading, outcome: Outcome, topic_id: bytes |
     return result.not_served(word) if word is StartOutcome.DELETED else result._replace(outcome=word)
 
 
-def _skipping(folder: LogFolder, how: Loading, outcome: Outcome) -> Iterator[StartCause]:
+def _skipping(folder: LogFolder, how: Loading, outcome: "Outcome") -> "Iterator[StartCause]":
     """Yield a cause for each wrong index that makes searches skip records, and that the start keeps as it is.
 
     A broker does not verify the entries of such an index (``LogSegment.sanityCheck``).
@@ -490,7 +488,7 @@ def _skipping(folder: LogFolder, how: Loading, outcome: Outcome) -> Iterator[Sta
             yield StartCause(code=Code.INDEX_SKIPS, file=index, text=text, records=records)
 
 
-def _causes(folder: LogFolder, outcome: Outcome, *, has_logs: bool) -> Iterator[StartCause]:
+def _causes(folder: LogFolder, outcome: "Outcome", *, has_logs: bool) -> "Iterator[StartCause]":
     for cut in outcome.cuts:
         yield StartCause(code=cut.code, file=cut.file, text=cut.reason)
     if outcome.hidden_by is not None:
