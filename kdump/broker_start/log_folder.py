@@ -484,7 +484,7 @@ def _skipping(folder: LogFolder, how: Loading, outcome: "Outcome") -> "Iterator[
         if index not in how.known.wrong_indexes or each.name in changed or index == outcome.hidden_by:
             continue
         if records := skipped(each, outcome.log_start_offset or 0):
-            text = "a start does not rebuild this index, and with its wrong entries searches begin after the batch"
+            text = "a start keeps this index, and its wrong entries point past batches"
             yield StartCause(code=Code.INDEX_SKIPS, file=index, text=text, records=records)
 
 

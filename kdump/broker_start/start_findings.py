@@ -782,8 +782,8 @@ class _StartFindings:
                     level=Level.LOG,
                     file=index,
                     kind=cause.code,
-                    text=f"{cause.text}: consumers that begin in such a batch do not receive it, "
-                    f"{many(cause.records, 'record')} of {log.topic}-{log.partition} in all",
+                    text=f"{cause.text}: consumers skip up to {many(cause.records, 'record')} of "
+                    f"{log.topic}-{log.partition}",
                     loses=cause.records,
                     advice="Move this .index away: a start then rebuilds all indexes of the segment.",
                     commands=(aside(index),),

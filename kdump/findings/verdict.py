@@ -32,6 +32,8 @@ HELD: Final = Code.ONLY_COPY_IS_STRAY
 """The code for records that only a stray folder holds. The commands of the finding restore them."""
 FORGOTTEN: Final = Code.METADATA_LOG_MISSING
 """The code of a finding after which a start makes every partition stray."""
+UNSERVED: Final = frozenset({FORGOTTEN, Code.INDEX_SKIPS})
+"""Codes of findings on records that stay in the log dir, but that consumers do not receive."""
 RESTORE_FIRST: Final = "; restore the metadata log first, and run kdump check again"
 OF_SEVERAL: Final = Code.CLUSTER_ID
 """The code of the finding that log dirs belong to several brokers. It does not prevent the start of any of them."""
@@ -435,7 +437,7 @@ def _lost(loses: Sequence[Finding], missing: Sequence[Finding], held: Sequence[F
     """Return a text on the records that a start loses, those already missing, and those in stray folders."""
     parts = []
     if loses:
-        verb = "does not serve" if all(finding.code == FORGOTTEN for finding in loses) else "loses"
+        verb = "does not serve" if all(finding.code in UNSERVED for finding in loses) else "loses"
         parts.append(f"a start {verb} {_sum(loses, 'loses')}: {_first(loses)}")
     if missing and loses:
         parts.append(f"{_are(missing)} missing already: {_most(missing).file}")
