@@ -191,6 +191,10 @@ def test_a_batch_whose_indexes_have_another_offset_has_a_damaged_base_offset(tmp
     assert text.startswith(f"{place}: the log is damaged\n")
     assert "Keep the indexes: they prove the right offset" in text
     assert not {word for word in ("kdump salvage", "rebuild") if word in text}
+    swap = place / f"{0:020}.log.swap"
+    swap.write_bytes((place / f"{0:020}.log").read_bytes())  # it has the same gap
+    assert "offset too high" in {line["check"] for line in findings(place, status=3)}
+    swap.unlink()
     (place / f"{0:020}.index").write_bytes(b"")
     assert [line["check"] for line in findings(place, status=3)] == ["gap", "offset"]
 
