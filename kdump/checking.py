@@ -155,10 +155,10 @@ def prepared(
         if places or release or given:
             made = options()
             how = how._replace(release=made.release.number, interval=made.interval)
-        if places:
-            from kdump.broker_start import broker_dirs
+            if places:
+                from kdump.broker_start import broker_dirs
 
-            brokers = broker_dirs.brokers(places, options(), partitions)
+                brokers = broker_dirs.brokers(places, made, partitions)
     except StoreError as error:
         fail(error)
     how = how._replace(dispensable=frozenset(each.name for one in brokers for each in one.dispensable))
