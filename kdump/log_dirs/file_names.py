@@ -61,10 +61,9 @@ _STATE_ENDS: Final = (f"-{DELETE_FOLDER}", f"-{FUTURE_FOLDER}", f"-{STRAY_FOLDER
 
 
 class FileName(NamedTuple):
-    """The name of a file, the first release that writes it, and its content.
+    """The name of a file, the first release that writes it, its content, and the module of :mod:`kdump.formats` for it.
 
     ``*`` in a name is an offset; in the name of a KRaft snapshot it is an offset and an epoch, as ``OFFSET-EPOCH``.
-    ``format`` is the module of :mod:`kdump.formats` that reads it, or None.
     """
 
     name: str
@@ -117,7 +116,6 @@ class NamePattern:
 PADDED: Final = 20
 """Number of digits of the offset in a segment's name, as brokers write it."""
 _MOST: Final = f"{(1 << 63) - 1:0{PADDED}}"
-"""The largest Java long."""
 STEM: Final = r"(?P<stem>(?P<offset>\d{1,20})(?:-[\w-]{22})?)"
 """The base offset, and in remote storage also the segment id."""
 SEGMENT_NAME: Final = NamePattern(rf"{STEM}\.{LOG}(?P<state>\.\w+)?")
@@ -177,10 +175,7 @@ def offset_of(name: str) -> int | None:
 
 
 def snapshot_id(name: str) -> tuple[int, int] | None:
-    """Return end offset and epoch in the name of a snapshot of the metadata log, or None if Java throws.
-
-    Java reads the two numbers at fixed positions, and accepts any text after them (``Snapshots.parse``).
-    """
+    """Return end offset and epoch at fixed positions in a KRaft snapshot's name; None if ``Snapshots.parse`` throws."""
     offset, epoch = java_integer(name[:20], 64), java_integer(name[21:31], 32)
     return None if offset is None or epoch is None or len(name) < 31 else (offset, epoch)
 
@@ -216,10 +211,7 @@ def folder_name_in(above: str, name: str) -> Name:
 
 
 def is_foreign(name: str) -> bool:
-    """Return whether a broker stops if a folder of this name is in a log dir (LogManager.loadLogs).
-
-    A name is foreign if :func:`parse_folder` cannot parse it, except REMOTE_INDEX_CACHE.
-    """
+    """Return whether a broker stops if a folder of this name is in a log dir (LogManager.loadLogs)."""
     return parse_folder(name) is None and name != REMOTE_INDEX_CACHE
 
 

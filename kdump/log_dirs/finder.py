@@ -1,12 +1,11 @@
-"""Finds the partitions, with their segments in order, in the paths that a user names.
+"""Finds the partitions, with their segments in offset order, in the paths that a user names.
 
 Files, globs, partition folders, log dirs, archives and ``-`` become :class:`Partition` objects. Folders are listed one
-at a time, and only archives stay open. Skipped files are reported as notes.
+at a time, and only archives stay open.
 
 Names: ``<topic>-<partition>`` is a partition folder; ``<topic>-<partition>.<uuid>-delete``, ``-future`` and ``-stray``
-are leftovers (``UnifiedLog``). ``<base offset>.log`` is a segment. A segment that a broker is adding or removing has
-the further suffix ``.deleted``, ``.swap`` or ``.cleaned`` (``LogFileUtils``). ``<base offset>-<uuid>.log`` is a segment
-of remote storage (KIP-405).
+are leftovers (``UnifiedLog``). ``<base offset>.log`` is a segment, ``<base offset>-<uuid>.log`` one of remote storage
+(KIP-405). While a broker adds or removes a segment, ``.deleted``, ``.swap`` or ``.cleaned`` follows (``LogFileUtils``).
 """
 
 from __future__ import annotations
@@ -50,7 +49,6 @@ if TYPE_CHECKING:
 
 
 NO_SEGMENT: Final = "no segment is in this folder or below it"
-"""The reason in the error about a folder without segments."""
 _MANY: Final = 3
 _MADE: Final = {
     file_names.COPY: "a copy of",
@@ -162,8 +160,7 @@ class Finder:
         """Yield the partitions in ``paths``, in this order; in a folder they are in the order of topic and partition.
 
         If ``files`` is None, a path may be a URI (:mod:`kdump.log_dirs.remote`). Consecutive files of one folder become
-        one partition; each renamed copy of a segment becomes a separate one. Partitions that are only in remote storage
-        come last.
+        one partition, and each renamed copy of a segment another. Partitions only in remote storage come last.
         """
         if self.wanted.remote is None:
             yield from self._everywhere(paths, files)
@@ -316,10 +313,7 @@ class Finder:
         return True
 
     def _doubt(self, head: bytes, shown: str, *, may_begin_damaged: bool) -> None:
-        """Refuse a file that has no segment's name and does not begin like a segment: raise UnreadableError.
-
-        With ``may_begin_damaged`` (for a ``.log`` or an unknown name) refuse only text, and report others as notes.
-        """
+        """Raise UnreadableError if a file does not begin like a segment; if it ``may_begin_damaged``, only for text."""
         wrong = _no_segment(head)
         if wrong is None:
             return
@@ -465,10 +459,7 @@ class Finder:
             left += [(named, entry, *state) for named, entry in below if self._enters(named, entry, files, is_log_dir)]
 
     def _not_made_by_kdump(self, entries: Sequence[Entry], files: Files) -> list[Entry]:
-        """Return entries without the folders that the commands of ``kdump check`` made. Notes report these folders.
-
-        They are next to a log dir, or next to any folder for the output of ``kdump salvage``.
-        """
+        """Return entries without the folders that the commands of ``kdump check`` made. Notes report these folders."""
         made = {}
         by_path = {entry.path: entry for entry in entries}
         for path, entry in by_path.items():
@@ -501,12 +492,8 @@ class Finder:
         return self.wanted.every_folder or holds_a_log(inside, log_dirs=self.wanted.log_dirs)
 
     def _enters(self, name: Name, folder: Entry, files: Files, in_log_dir: bool) -> bool:
-        """Return whether to read a subfolder. A skipped leftover is reported as a note.
-
-        Outside a log dir, a folder that is named like a partition may be a log dir, such as ``broker-1``. A folder that
-        is the clean shutdown marker is never read, because it may be a link to any folder.
-        """
-        if in_log_dir and folder.name == file_names.CLEAN_SHUTDOWN:
+        """Return whether to read a subfolder. Outside a log dir, a folder like ``broker-1`` may be a log dir."""
+        if in_log_dir and folder.name == file_names.CLEAN_SHUTDOWN:  # it may be a link to any folder
             return False
         if not self.wanted.leftovers and leftover_state(folder.name):
             if self.wanted.takes(name):
@@ -613,7 +600,6 @@ def _is_glob(path: str) -> bool:
 
 
 def _held(entries: list[Entry]) -> str:
-    """Return the first names in an archive as text, to be added to a sentence."""
     names = [entry.name for entry in entries]
     return f": it has {first_of(names, _MANY)}" if names else ", it is empty"
 
@@ -624,7 +610,6 @@ def left_out_text(path: str) -> str:
 
 
 def _reader_of(path: str) -> str:
-    """Return a text in parentheses: the command for a file that has no records. Empty for an unknown file."""
     name = posixpath.basename(path)
     if name.rpartition(".")[2] in SIBLINGS:
         return " (kdump --files prints it)"
@@ -652,8 +637,7 @@ def _origins(path: str, suffix: str) -> Iterator[str]:
 def is_made_from(path: str, log_dir: str, files: Files) -> bool:
     """Return whether a folder next to a log dir was made from it, and is not another log dir of a broker.
 
-    The commands of ``kdump check`` may change the ids of the log dir after the copy. But two log dirs of one broker
-    have no common partition.
+    The commands of ``kdump check`` may change the ids after the copy. But two log dirs of a broker share no partition.
     """
     try:
         mine, others = ({entry.name for entry in files.entries(each)} for each in (path, log_dir))

@@ -1,7 +1,4 @@
-"""The local disk as a place of files (:class:`kdump.log_dirs.files.Files`): lists folders and reads files.
-
-:attr:`LocalFile.meter` counts the bytes read, and :attr:`LocalFile.watch` evicts pages (``--cache drop``).
-"""
+"""The local disk as a place of files (:class:`kdump.log_dirs.files.Files`): lists folders and reads files."""
 
 from __future__ import annotations
 
@@ -23,7 +20,6 @@ if TYPE_CHECKING:
 BLOCK: Final = 512
 """Bytes of a block in ``st_blocks``, independent of the file system."""
 _HEADER: Final = 61
-"""Bytes of the header of a batch."""
 
 
 class Meter:
@@ -33,7 +29,7 @@ class Meter:
         self._read: list[tuple[str, int]] = []
 
     def add(self, path: str, position: int, size: int) -> None:
-        """Count a read of ``size`` bytes. Do not count a read of a file's first header alone."""
+        """Count a read of ``size`` bytes, but not a read of a file's first batch header (61 bytes) alone."""
         if position == 0 and size <= _HEADER:
             return
         self._read.append((path, size))  # append() is atomic: no lock is needed
@@ -119,7 +115,6 @@ class LocalFile:
     watch: ClassVar[Watch | None] = None
     """The object that evicts pages after reads of any file in the process; None without ``--cache drop``."""
     meter: ClassVar[Meter | None] = None
-    """The object that counts the bytes of all reads, or None."""
     limit = compression.DEFAULT_LIMIT
     _guard: Guard | None = None
 
