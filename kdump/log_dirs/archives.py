@@ -37,7 +37,6 @@ _COMPRESSED_DEEP: Final = 3
 """Maximum number of nested compressions of a file. Some hostile streams decompress to themselves, without end."""
 _FOLDERS_DEEP: Final = 100
 _SHOWN: Final = 100
-"""Maximum number of characters of a name in messages."""
 _LARGE_FILE: Final = 1 << 32
 """Largest size in bytes of a sparse or truncated member, which may be larger than its archive. Segments are smaller."""
 _NEWLINE: Final = 0x0A
@@ -149,11 +148,10 @@ class Member(NamedTuple):
 
 
 class Archive:
-    """The files of an archive.
+    """The files of an archive. ``left_out`` lists the skipped members with reasons.
 
-    ``identity`` is equal for two names of the same archive. ``local`` is the local file that contains the archive.
-    ``left_out`` lists the skipped members with reasons. If a part is unreadable, ``broken`` is a sentence about it and
-    ``hint`` is the next step for the user; else ``broken`` is None.
+    ``identity`` is equal for two names of the same archive. ``local`` is the local file that contains the archive. If a
+    part is unreadable, ``broken`` is a sentence about it, not None, and ``hint`` is the next step for the user.
     """
 
     def __init__(self, descriptor: OwnedDescriptor, name: str, identity: object, local: str) -> None:
@@ -332,7 +330,6 @@ class ZipArchive(Archive):
         self._process, self._lock = os.getpid(), threading.Lock()
         self._spool: Spool | None = None
         self._unpacked: dict[ZipMember, Extent] = {}
-        """Member that was opened -> its extent in the temporary file."""
 
     def _target(self, path: str, member: ZipMember) -> str | None:
         """Return the target of a symbolic link. If the link is unreadable, add it to ``left_out`` and return None."""
@@ -371,9 +368,8 @@ def _too_many() -> LimitError:
 class _Headers:
     """The file object that tarfile reads to list the members. It checks PAX headers, and drops unneeded records.
 
-    This avoids three faults. Python before 3.11.10 and 3.12.6 needs quadratic time for the digits in a PAX header
-    (CVE-2024-6232). tarfile stops at an invalid header without an error. tarfile copies all global records for each
-    member.
+    Reasons: Python before 3.11.10 and 3.12.6 needs quadratic time for the digits in a PAX header (CVE-2024-6232).
+    tarfile stops at an invalid header without an error, and copies all global records for each member.
     """
 
     def __init__(self, descriptor: int) -> None:
@@ -417,8 +413,7 @@ class _Headers:
 def _pax_records(data: bytes, start: int) -> bytes:
     """Return the needed records of a PAX header at byte ``start`` (POSIX.1-2008, pax, "Extended Header").
 
-    A record is the length of the record in decimal, a space, keyword=value, and a newline. Raises ReadError for any
-    other form, and for numbers or names with too many digits.
+    A record is its own length, a space, keyword=value and a newline. Raises ReadError for others, or too many digits.
     """
     at, kept = 0, []
     while at < len(data) and data[at]:
@@ -498,7 +493,6 @@ class OneFile:
         self._size = os.fstat(descriptor.fd).st_size
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Pickle only the name: another process opens the file again."""
         return reopened, (self.name,)
 
     def look(self, path: str) -> Entry | None:

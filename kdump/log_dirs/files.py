@@ -48,7 +48,7 @@ class OpenSource(Source, Protocol):
 
 
 class Entry(NamedTuple):
-    """A file or folder: its name, its path in the :class:`Files`, and its size in bytes (0 for a folder).
+    """A file or folder: its name, its path in the :class:`Files`, and its size in bytes (0 for a folder or device).
 
     ``identity`` is equal for two paths of the same file, if the system can determine this. ``modified`` is the time of
     the last write in ms. ``disk_size`` is the occupied disk space in bytes: less than ``size`` if the file has holes.
@@ -103,14 +103,12 @@ def may_have_holes(source: Source) -> TypeGuard[MayHaveHoles]:
 
 
 def next_data(source: Source, position: int) -> int:
-    """Return the first byte from ``position`` on that is not in a hole; the source's size if there is none."""
     if position >= source.size or not may_have_holes(source):
         return position
     return source.next_data(position)
 
 
 def next_hole(source: Source, position: int) -> int:
-    """Return the first byte from ``position`` on that is in a hole; the source's size if there is none."""
     return source.next_hole(position) if may_have_holes(source) else source.size
 
 
@@ -156,10 +154,7 @@ def size_of_holes(source: Source, start: int, end: int) -> int:
 
 
 def read_file(files: Files, path: str) -> bytes:
-    """Return all bytes of a small file: an index, a checkpoint, a producer snapshot.
-
-    Raises UnreadableError, also for more than MOST_WHOLE bytes, because a sparse file can be terabytes long.
-    """
+    """Return all bytes of a small file, such as an index. Raises UnreadableError, also above MOST_WHOLE bytes."""
     with files.open(path) as source:
         return read_whole(source)
 

@@ -95,8 +95,7 @@ class LogDirState(NamedTuple):
 class LogDirStates:
     """Reads the files of each log dir once. ``readers``: file name -> function that parses the file.
 
-    ``report`` receives broken files as damage, unreadable files as failures. ``known`` has states that were read
-    before, by place and path of the log dir.
+    ``report`` receives broken files as damage, unreadable files as failures. ``known``: (place, path) -> earlier state.
     """
 
     def __init__(
@@ -166,15 +165,12 @@ class LogDirStates:
         return {state.path: state for state in self._known.values()}
 
     def judge(self, name: str, path: str, data: Bytes) -> object | None:
-        """Return the parsed content of a file. For a broken file, call :meth:`wrong` and return None.
-
-        Return a broken ``.kafka_cleanshutdown`` unparsed: for a broker it is enough that the file exists.
-        """
+        """Return the parsed content of a file. For a broken file, call :meth:`wrong` and return None."""
         try:
             return self._readers[name](data)
         except DamageError as damage:
             self.wrong(name, path, damage)
-            return data if name == file_names.CLEAN_SHUTDOWN else None
+            return data if name == file_names.CLEAN_SHUTDOWN else None  # for a broker it is enough that it exists
 
     def wrong(self, _: str, path: str, damage: DamageError) -> None:
         """Report a broken file. ``path`` is its shown path. Subclasses also use its name."""

@@ -27,10 +27,7 @@ _MISSING: Final = re.compile(rb"\0+")
 
 
 class Guard:
-    """Notes which pages of an open file are cached before a read, and evicts the others after it. ``size``: in bytes.
-
-    Raises OSError if the system does not report the cached pages.
-    """
+    """Notes which pages of an open file are cached before a read, and evicts the others later. May raise OSError."""
 
     def __init__(self, fd: int, size: int) -> None:
         self._fd = fd

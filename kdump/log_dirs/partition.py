@@ -46,7 +46,6 @@ class Segment(NamedTuple):
     start: int = 0
     """The first byte of the file that belongs to the segment. It is not 0 for a part of a split segment."""
     special: str = ""
-    """Like ``special`` of :class:`kdump.log_dirs.files.Entry`."""
 
     @property
     def entry(self) -> Entry:
@@ -56,7 +55,6 @@ class Segment(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The shown path."""
         return self.files.shown(self.path)
 
     def open(self) -> OpenSource:
@@ -68,10 +66,7 @@ class Segment(NamedTuple):
         return source
 
     def first_offset(self) -> int | None:
-        """Return the first offset field of the file, or None if the file has less than 8 bytes. Raises UnreadableError.
-
-        In a wrapper of magic 0 or 1 this field is the last offset of the wrapper.
-        """
+        """Return the first offset field (of a wrapper its last offset); None below 8 bytes. Raises UnreadableError."""
         return first_offset_of(self.files, self.path)
 
     def sibling(self, suffix: str) -> bytes | None:
@@ -97,7 +92,6 @@ class Partition(NamedTuple):
     others: tuple[Entry, ...] = ()
     whole: bool = True
     limit: int = DEFAULT_LIMIT
-    """Largest batch accepted, compressed or decompressed, in bytes."""
     foreign: bool = False
     """Whether the folder is inside a partition folder, or is in a log dir but has a name that no broker writes."""
     is_named: bool = False
@@ -174,8 +168,7 @@ class Partition(NamedTuple):
     def topic_id(self, wrong: Callable[[str], None]) -> bytes | None:
         """Return the topic id of ``partition.metadata``, or None if the file is missing or invalid.
 
-        ``wrong`` receives a sentence about an invalid file. A broker does not start with an invalid file, so every
-        command must report it as damage. Raises UnreadableError.
+        ``wrong`` receives a sentence about an invalid file, with which no broker starts. Raises UnreadableError.
         """
         from kdump.formats import partition_metadata
 

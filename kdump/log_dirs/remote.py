@@ -31,9 +31,7 @@ _URI: Final = r"(?P<scheme>[a-z][a-z0-9+.-]*):/(?P<rest>.*)"
 HADOOP_NAMES: Final = {"s3a": "s3", "s3n": "s3", "gcs": "gs"}
 """Hadoop's name of a scheme -> Arrow's name."""
 _SCHEMES: Final = frozenset({"s3", "gs", "hdfs", "viewfs", "abfs", "abfss", "file", *HADOOP_NAMES})
-"""The schemes that Arrow opens."""
 _CREDENTIALS: Final = rf"(?P<scheme>{SCHEME}:/+)(?:[^/@:]*:(?(ported)(?!\d+(?:/|\Z)))[^@]*@(?:[^/@]*@)*|[^/@]*@)"
-"""The start of a URI with credentials."""
 _BLOCK: Final = 1 << 20
 
 
@@ -327,9 +325,8 @@ def seconds() -> float:
 class Retries:
     """Retries the operations of one store after TRANSPORT and RIGHTS errors. Ctrl-C ends a pause.
 
-    If all tries of an operation fail, later errors of the same kind are not retried: TRANSPORT errors until the store
-    answers again, RIGHTS errors for good. A RIGHTS error before the store's first answer is not retried either, because
-    the keys are wrong.
+    If all tries of an operation fail, later errors of its kind are not retried: TRANSPORT errors until the store has
+    answered, RIGHTS errors for good. A RIGHTS error before the first answer is not retried either: the keys are wrong.
     """
 
     def __init__(self) -> None:
@@ -340,10 +337,7 @@ class Retries:
         return {"_has_answered": self._has_answered, "_given_up": set()}
 
     def call(self, name: str, what: Callable[[], T], done: str = "read") -> T:
-        """Return the result of ``what``; after an OSError or ArrowException, try again. Raises StoreError at the end.
-
-        The message of the error has the ``name`` of the file and the word ``done``, "read" or "written".
-        """
+        """Return the result of ``what``. After OSErrors or ArrowExceptions, try again; at last raise StoreError."""
         began: float | None = None
         pause = FIRST_PAUSE
         while True:

@@ -32,7 +32,6 @@ VARIABLE: Final = "KDUMP_STORE_SETTINGS"
 SECRETS: Final = ("fs.s3a.access.key", "fs.s3a.secret.key", "fs.s3a.session.token", "fs.s3a.proxy.password")
 """Secret settings, which Hadoop may keep in a credential provider."""
 PREFIXES: Final = ("fs.s3a.", "fs.defaultFS", "fs.viewfs.", "dfs.")
-"""The prefixes of Hadoop's settings for stores."""
 _S3A: Final = "fs.s3a."
 _ANONYMOUS: Final = "AnonymousAWSCredentialsProvider"
 _FEW_TRIES: Final = {

@@ -47,7 +47,6 @@ if TYPE_CHECKING:
 
 MANIFEST: Final = "rsm-manifest"
 INDEXES: Final = "indexes"
-"""MANIFEST and INDEXES are the suffixes of the two objects beside a remote ``.log``."""
 INDEX_FILES: Final = {INDEX: "offset", TIME_INDEX: "timestamp", TXN_INDEX: "transaction"}
 """Suffix of an index file -> its name in a manifest."""
 UNREADABLE: Final = b"\xff"
@@ -137,10 +136,7 @@ class TieredFiles:
         return sorted(found)
 
     def _segment(self, stem: str, log: Entry, there: Mapping[str, Entry]) -> list[Entry]:
-        """Return a segment's files as in a log dir, or nothing if it is unreadable.
-
-        A ``.log`` with neither manifest nor ``.indexes`` is returned alone.
-        """
+        """Return a segment's files as in a log dir, or nothing if it is unreadable."""
         manifest_entry, indexes = there.get(f"{stem}.{MANIFEST}"), there.get(f"{stem}.{INDEXES}")
         if manifest_entry is None and indexes is None:
             return [log]
@@ -432,7 +428,6 @@ def _ending(segment: Segment, offset: int) -> Segment:
 
 
 def _order(segment: Segment) -> tuple[int, int, int]:
-    """Return the sort key of a segment: base offset, epoch, end."""
     return segment.base_offset or 0, _epoch(segment), _end(segment) or 0
 
 

@@ -87,10 +87,7 @@ def _readable(blocks: Iterable[bytes], name: str) -> Iterator[bytes]:
 
 
 def unpacked(kind: str, blocks: Iterable[bytes], name: str) -> Iterator[bytes]:
-    """Yield the decompressed bytes of ``blocks``; ``kind`` is a format of :mod:`kdump.log_dirs.archive_formats`.
-
-    Raises UnreadableError for a stream that is broken, ends too early, or needs more than 128 MiB of memory.
-    """
+    """Decompress ``blocks`` of format ``kind``. Raises UnreadableError: broken, truncated, over 128 MiB of memory."""
     return _STREAMS[kind](blocks, name)
 
 

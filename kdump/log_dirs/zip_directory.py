@@ -35,7 +35,6 @@ _UNPACKED: Final = {
     _OLD_ZSTD: archive_formats.ZSTD,
 }
 _METHODS: Final = {1: "shrink", 6: "implode", 9: "deflate64", 14: "LZMA", 97: "WavPack", 98: "PPMd"}
-"""Compression methods that kdump does not read, with their names."""
 _ENCRYPTED: Final = 0x0001 | 0x0040 | 0x2000
 """Flags of a member whose content or header is encrypted."""
 _UT: Final = 0x5455
