@@ -130,7 +130,7 @@ def alone(batch: Batch) -> Run:
 
 
 class Entries(Batches):
-    """Consecutive uncompressed messages of magic 0 and 1. They end at byte ``stop`` of ``block``."""
+    """Consecutive uncompressed messages of magic 0 and 1: bytes ``at`` to ``stop`` of ``block``. Like :class:`Run`."""
 
     __slots__ = ("at", "block", "limit", "position", "size", "start", "stop")
     rows = None
@@ -138,7 +138,6 @@ class Entries(Batches):
     def __init__(self, first: Message, block: memoryview, start: int, stop: int) -> None:
         self.block = block
         self.start = start
-        """The position of the block in the file."""
         self.position = first.position
         self.at = first.position - start
         self.stop = stop
@@ -190,8 +189,7 @@ class Entries(Batches):
 def entries(first: Message, block: memoryview, start: int, stop: int | None = None) -> Entries | None:
     """Return the consecutive uncompressed messages that begin with ``first``; None if there are fewer than two.
 
-    ``block`` begins at position ``start`` of the file. The messages end at byte ``stop`` of the file or before.
-    Checksums are not verified.
+    ``block`` begins at byte ``start`` of the file; the messages end at its byte ``stop`` or before. No CRC is verified.
     """
     at = first.position - start
     block = block if stop is None else block[: max(0, stop - start)]

@@ -2,7 +2,7 @@
 
 An offset index entry is used only if a valid batch starts at its position, with a base offset up to the entry's. A time
 index entry is used only if its timestamp is the largest of the batch with its offset. Otherwise the problem is
-reported, and the whole segment is read.
+reported, and the whole segment is read, as without an index.
 """
 
 from __future__ import annotations
@@ -44,10 +44,7 @@ class Seeker:
 
     @cached_property
     def offset_index(self) -> OffsetIndex | None:
-        """The offset index; None if it is missing, empty or unreadable, or if the segment has at most SMALL bytes.
-
-        If the size of the file is not a multiple of 8 bytes, report this and return an index without entries.
-        """
+        """The offset index; None if it is missing, empty or unreadable, or if the segment has at most SMALL bytes."""
         base = self._where.base_offset
         data = None if base is None or self._source.size <= SMALL else self._beside("index")
         if base is None or not data:
@@ -89,10 +86,7 @@ class Seeker:
         return index[slot].position
 
     def by_time(self, since: int) -> Range | None:
-        """Return a byte range that holds all records at ``since`` (ms) or later; None only if there are none.
-
-        The range is the whole segment if an index is missing or wrong.
-        """
+        """Return a byte range that holds all records at ``since`` (ms) or later; None only if there are none."""
         offsets = self.offset_index
         data = self._beside(TIME_INDEX)
         base = self._where.base_offset
@@ -160,11 +154,7 @@ class Seeker:
         return None
 
     def _check(self, index: OffsetIndex, slot: int, entry: OffsetPosition) -> RecordBatch:
-        """Return the batch at the position of an entry.
-
-        Raises WrongIndexError if no valid batch starts there, if the batch starts after the entry's offset, or if the
-        previous entry has the same or a later position.
-        """
+        """Return the batch at an entry's position. Raises WrongIndexError if it or the entry before contradicts it."""
         path = self._where.siblings["index"]
         batch = self._batch(entry.position)
         if batch is None:

@@ -242,9 +242,8 @@ class RecordSizes(NamedTuple):
 def read_sizes(batches: Batches, add: Callable[[RecordSizes], None]) -> int:
     """Call ``add`` with the sizes of a run of small uncompressed batches, a batch, or MANY records of a large batch.
 
-    Returns the number of batches that were read. Reading stops before a batch with a malformed record: ``add`` gets no
-    record of that batch. Raises DamageError if ``batches`` is a single batch with a malformed record. Of messages of
-    magic 0 and 1 only the first is read.
+    Returns the number of batches that were read. Reading stops before a batch with a malformed record; if ``batches``
+    is only this batch, DamageError is raised. Of messages of magic 0 and 1 only the first is read.
     """
     if batches.rows is not None:
         return _of_run(batches, batches.rows, add)

@@ -84,10 +84,7 @@ def last_batch(segments: Sequence[Segment]) -> RecordBatch | None:
 
 
 def first_batch(segments: Sequence[Segment]) -> RecordBatch | None:
-    """Return the first batch of segments, without checking its checksum. Raises UnreadableError.
-
-    None if all segments are empty, or if the first one that is not empty begins with damage.
-    """
+    """Return the first batch, unverified; None if segments are empty or begin with damage. Raises UnreadableError."""
     for segment in segments:
         if segment.size:
             with segment.open() as source:
@@ -212,11 +209,7 @@ def damage_of(segment: Segment, region: Damage | Trailing) -> Damage | None:
 
 
 def is_being_written(segment: Segment) -> bool:
-    """Return whether a running broker may append to a segment.
-
-    This is true for the newest segment of a local folder if the log dir is locked and has no ``.kafka_cleanshutdown``.
-    The result is False if these files cannot be read.
-    """
+    """Return whether a running broker may append to a segment (last row of the table); False if this is unknown."""
     return is_written_at(segment.files, segment.path)
 
 

@@ -91,10 +91,7 @@ class RegionChunks(Generic[T]):
         self._failure: BaseException | None = None
 
     def take(self, most: int | None = None) -> list[T]:
-        """Return the next regions: at least ``most`` bytes (by default CHUNK_BYTES), but at most CHUNK_REGIONS regions.
-
-        The result is empty at the end. An error is raised after the regions before it were returned.
-        """
+        """Return the next regions: at least ``most`` bytes (or CHUNK_BYTES), up to CHUNK_REGIONS; empty at the end."""
         if self._failure is not None:
             raise self._failure
         regions: list[T] = []
@@ -233,10 +230,7 @@ def _is_packed(region: Region) -> bool:
 
 
 def _is_much(taken: Sequence[Region], left: int, *, unpack: bool) -> bool:
-    """Return whether threads are faster for ``left`` further bytes, if these are like the regions ``taken``.
-
-    Threads are slower if most bytes are in compressed batches too small to be decompressed by a thread.
-    """
+    """Return whether threads are faster for ``left`` bytes like ``taken``: not if most are small compressed batches."""
     size = sum([region.size for region in taken])
     packed = [region.size for region in taken if _is_packed(region)] if unpack else []
     small = sum([each for each in packed if each < costs.UNPACKED_AHEAD])
@@ -244,7 +238,6 @@ def _is_much(taken: Sequence[Region], left: int, *, unpack: bool) -> bool:
 
 
 def free_processors() -> int:
-    """Return the number of processors for additional threads."""
     return costs.processors() - 1 if threads.allowed() else 0
 
 

@@ -103,10 +103,7 @@ OnError: TypeAlias = Literal["stop", "skip", "resync"]
 
 
 class RunKinds(NamedTuple):
-    """The batches that form runs: those of magic 2 that have no attribute bit of ``excluded``.
-
-    With ``messages``, uncompressed messages of magic 0 and 1 form runs too.
-    """
+    """Batches in runs: magic 2 without a bit of ``excluded``; with ``messages`` also uncompressed magic 0 or 1."""
 
     excluded: int
     messages: bool = False

@@ -119,7 +119,6 @@ class RangeChecksum:
         return self._kind.of(self._block(end - left)[:left], self._sums[number]) if left else self._sums[number]
 
     def _block(self, position: int) -> bytes:
-        """Return the SUM_BYTES bytes at a position, from the cache if possible."""
         block = self._blocks.get(position)
         if block is None:
             if len(self._blocks) == KEPT:
@@ -472,8 +471,7 @@ def read(
     ``on_error`` selects the end of a damaged range. "stop": the end of the file. "skip": the end of the bad batch by
     its length field, or the end of the file if the length is impossible. "resync": the next valid batch. If damage
     begins at ``start``, the missing offsets begin with ``first_offset``. A batch of more than ``limit`` bytes (by
-    default the source's limit) is damage.
-    ``runs`` is explained at :func:`kdump.segments.walk.walk`.
+    default the source's limit) is damage. ``runs``: see :func:`kdump.segments.walk.walk`.
     """
     end = source.size if end is None else min(end, source.size)
     return ResyncReader(source, start, end, on_error, first_offset, limit=limit, runs=runs).read()

@@ -62,10 +62,7 @@ class _MadeOfPart(NamedTuple, Generic[R]):
 
 
 def parts_of(source: Source) -> list[SegmentPart]:
-    """Return the parts in which several workers read a segment.
-
-    Empty if one worker is faster: for small segments or batches, sources that are not local files, and --cache drop.
-    """
+    """Return the parts for several workers; empty if one is faster: small data, no local file, or ``--cache drop``."""
     if source.size < costs.PRINTING or not isinstance(source, LocalFile) or costs.is_watched():
         return []
     first = costs.first_header(source)

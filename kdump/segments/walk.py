@@ -32,7 +32,7 @@ ACROSS: Final = 1 << 16
 
 
 class Window:
-    """Holds one block of a source in memory. Views of earlier blocks stay valid."""
+    """Holds one block of a source in memory, from byte ``start`` on. Views of earlier blocks stay valid."""
 
     def __init__(self, source: Source, end: int) -> None:
         self._source = source
@@ -40,7 +40,6 @@ class Window:
         self._next = FIRST_BLOCK
         self._until: int | None = None
         self.start = 0
-        """The position of ``block``."""
         self.block = memoryview(b"")
 
     def narrow(self, start: int, until: int) -> None:
