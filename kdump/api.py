@@ -64,7 +64,6 @@ Isolation: TypeAlias = Literal["read_uncommitted", "read_committed"]
 Decode: TypeAlias = Literal["none", "auto", "avro", "protobuf", "json"]
 DECODES: Final = get_args(Decode)
 SHOWN: Final = 32
-"""Maximum number of bytes of a key or value in the repr of a record."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 if kernel.COMPILED and not TYPE_CHECKING:
@@ -309,9 +308,8 @@ class Decoding(NamedTuple):
 class Log:
     """The result of :func:`open`: iterate it, or call :meth:`batches` or :meth:`to_arrow`, as often as you like.
 
-    ``damage`` and ``notes`` have the damaged ranges and notes of the iteration that began last. An earlier iteration
-    that still runs adds nothing to these lists. A ``with`` statement is possible but not needed, because files are open
-    only while they are read.
+    ``damage`` and ``notes`` have the damaged ranges and notes of the iteration that began last. An earlier one that
+    still runs adds nothing to them. A ``with`` statement is not needed: files are open only while they are read.
 
     >>> import kdump
     >>> with kdump.open("golden/brokers/4.2.2", topic="one") as log:
@@ -359,7 +357,6 @@ class Log:
             yield "limit", self._limit
 
     def _repr_html_(self) -> str:
-        """Return an HTML table of the first records, for notebooks. Payloads are shortened."""
         from kdump.printers import notebook
 
         names = ("topic", "partition", "offset", "timestamp", "key", "value")
@@ -506,11 +503,7 @@ class Log:
     def _begin(
         self, take: Take, form: str = ""
     ) -> tuple[PartitionReader, Iterator[Partition], Callable[[DamagedRange], None]]:
-        """Begin an iteration with new lists ``damage`` and ``notes``. Raises UsageError for an unknown subject.
-
-        Return the reader, the partitions, and a function that adds a damaged range to ``damage``. ``form``: see
-        :meth:`_stream`.
-        """
+        """Begin an iteration. Return the reader, the partitions, and the function that receives damaged ranges."""
         self._typed()
         damage: list[tuple[str, Damage]] = []
         notes: list[str] = []
@@ -549,7 +542,6 @@ class Log:
 
 
 def _add_damage(damage: list[tuple[str, Damage]], item: DamagedRange) -> None:
-    """Add a damaged range to those of an iteration. Warn of the first."""
     damage.append((item.file.name, item.damage))
     if len(damage) == 1:
         text = f"{item.file.name}: byte {item.damage.position}: {item.damage} (Log.damage has every damaged range)"
@@ -599,7 +591,6 @@ class CheckReport(TableResult):
         return answer_lines.findings_table(self.findings)
 
     def _repr_html_(self) -> str:
-        """Return an HTML table of the first findings, for notebooks."""
         from kdump.printers import notebook
         from kdump.printers.findings_report import finding_line
 
@@ -896,7 +887,6 @@ def is_committed(isolation: str) -> bool:
 
 
 def _first_and_last(offset: int | tuple[int | None, int | None]) -> tuple[int | None, int | None]:
-    """Return the range of an offset or of a pair. Raises UsageError for anything else."""
     try:
         if isinstance(offset, SupportsIndex):  # an int, or an integer of numpy
             return index(offset), index(offset)
@@ -916,7 +906,6 @@ def _several(given: Any) -> Iterable[Any]:
 
 
 def _bytes(given: str | bytes) -> bytes:
-    """Return text as UTF-8, and bytes as they are. Raises UsageError for anything else."""
     if not isinstance(given, str | bytes):
         raise UsageError(f"expected text or bytes, found {given!r}")
     return given.encode() if isinstance(given, str) else given

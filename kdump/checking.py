@@ -47,11 +47,9 @@ class CheckedPaths(NamedTuple):
     """The metadata image; None if the paths hold no metadata log, or log dirs of several clusters."""
     configs: Mapping[str, str]
     options: Callable[[], StartOptions]
-    """Makes the options of the dry starts."""
     whole: ClusterImage | None = None
     """``image`` if it is complete: the paths have one metadata log, and all its records were replayed. Else None."""
     brokers: Sequence[BrokerDirs] = ()
-    """The brokers whose log dirs are among the paths."""
 
     def steps(
         self, checked: Iterable[CheckedPartition], dirs: LogDirs, fail: Callable[[UnreadableError], None]
@@ -59,7 +57,7 @@ class CheckedPaths(NamedTuple):
         """Yield the results in order: partitions, findings across log dirs and on single folders, dry starts.
 
         ``checked`` yields the results of partitions, ``dirs`` has the facts of their log dirs. ``fail`` receives a
-        StoreError, which ends the dry starts.
+        StoreError, which ends the findings on single folders or the dry starts.
         """
         results = []
         for one in checked:
@@ -73,10 +71,7 @@ class CheckedPaths(NamedTuple):
     def alone(
         self, results: Sequence[CheckedPartition], dirs: LogDirs, fail: Callable[[UnreadableError], None]
     ) -> Iterator[Finding]:
-        """Yield the findings on the loading of partition folders whose log dir gets no dry start.
-
-        Valid folders are left out. A StoreError ends the findings; ``fail`` receives it.
-        """
+        """Yield the findings on the loading of folders that may be invalid, and whose log dir gets no dry start."""
         started = {folder_identity(each.files, each.path) for one in self.brokers for each in one.log_dirs}
         if dirs.found and dirs.found <= started:
             return
@@ -108,7 +103,7 @@ class CheckedPaths(NamedTuple):
     def starts(
         self, results: Sequence[CheckedPartition], dirs: LogDirs, fail: Callable[[UnreadableError], None]
     ) -> Iterator[Started]:
-        """Yield the result of each broker's dry start. A StoreError ends the results; ``fail`` receives it."""
+        """Yield the result of each broker's dry start."""
         if not self.brokers:
             return
         from kdump.broker_start import started

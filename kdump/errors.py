@@ -18,7 +18,6 @@ LONGEST_VALUE: Final = 100
 DISK_FAILS: Final = frozenset({errno.EIO, errno.EBADMSG, getattr(errno, "EUCLEAN", errno.EIO)})
 """Error numbers of a failing disk, and of wrong checksums in a file system (XFS, ext4; Btrfs returns EIO)."""
 _SHOWN: Final = 60
-"""Number of characters that remain of a shortened text."""
 
 
 class ExitStatus:
@@ -76,7 +75,6 @@ class UnreadableError(KdumpError):
 
     @property
     def is_of_disk(self) -> bool:
-        """Whether the error number is one of a failing disk (:data:`DISK_FAILS`)."""
         return self.errno in DISK_FAILS
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -160,7 +158,6 @@ def warn(text: str, kind: type[UserWarning]) -> None:
 
 
 def warn_of_damage(texts: Sequence[str]) -> None:
-    """Show a warning if there are reports of damage."""
     if texts:
         more = (
             f" (the first of {len(texts)} reports of damage; the attribute .damage of the result lists all of them)"
@@ -217,7 +214,6 @@ def quoted(value: object) -> str:
 
 
 def _zeros(text: str) -> str:
-    """Return a text like "5 zero bytes" if all characters are NUL, else ""."""
     return f"{len(text)} zero byte{'s' if len(text) > 1 else ''}" if text and not text.strip("\0") else ""
 
 

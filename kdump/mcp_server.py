@@ -363,7 +363,6 @@ class ToolCall:
         return [*words, "--", *plain, *paths]
 
     def _paths(self) -> list[str]:
-        """Return the paths to pass to the command. Raises CallError, for example for a path outside the ROOTs."""
         roots = self._options.roots
         try:
             return [self._inside(path) for path in self._given.get("paths") or roots]
@@ -513,7 +512,6 @@ _TIMELESS: Final = frozenset({"dump", "schemas", "coordinator"})
 
 
 def _several(value: Any) -> list[Any]:
-    """Return the values of an argument as a list. An object becomes texts NAME=VALUE."""
     if isinstance(value, dict):
         return [f"{key}={one}" for key, one in value.items()]
     return value if isinstance(value, list) else [] if value is None else [value]
@@ -550,7 +548,6 @@ def _checked(name: str, value: Any, shape: dict[str, Any]) -> Any:
 
 
 def _as_text(value: Any) -> Any:
-    """Return a number or a boolean as its text in JSON, other values unchanged."""
     return json.dumps(value) if isinstance(value, (int, float)) else value
 
 

@@ -171,7 +171,6 @@ class Answer(TableResult, Generic[L]):
         return columns.batches_table([columns.row(line) for line in self.lines])
 
     def _repr_html_(self) -> str:
-        """Return an HTML table of the first lines of each kind, for notebooks."""
         from kdump.printers import notebook
 
         tables = []
@@ -259,7 +258,6 @@ def _answer(
     at: Time | None,
     **options: Any,
 ) -> Answer[Any]:
-    """Return the answer of a question. Raises UnreadableError and UsageError."""
     when = moment(at)
     brokers = options.pop("brokers", ())
     named = () if brokers else given_paths(paths)
@@ -439,8 +437,7 @@ def retention(
 ) -> Answer[TopicRetention | SegmentRetention]:
     """Return for each segment whether, when and why a broker deletes it, and for each topic its configs.
 
-    ``config`` are texts such as ``orders:retention.ms=3600000``, ``release`` is the broker's release, such as
-    ``(3, 9)``.
+    ``config`` are texts such as ``orders:retention.ms=3600000``. ``release`` is the broker's, such as ``(3, 9)``.
 
     >>> answer = retention("golden/brokers/4.2.2", topic="c-none", at="2026-11-22")
     >>> {line.why for line in answer.of(SegmentRetention)}

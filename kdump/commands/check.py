@@ -115,10 +115,7 @@ def _remote(
     output: FindingsOutput,
     found_names: set[Name],
 ) -> list[UnreadableError]:
-    """Check the segments in remote storage, and compare them with ``__remote_log_metadata``.
-
-    Add the names of the remote partitions to ``found_names``. Return the errors of segments that cannot be decrypted.
-    """
+    """Check remote storage, and add its partitions to ``found_names``. Return the errors of segments without a key."""
     from dataclasses import replace
 
     from kdump.checks import remote_storage

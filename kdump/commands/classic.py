@@ -41,8 +41,7 @@ def classic(
 ) -> None:
     """Dump ``files``, a list separated by commas. ``given`` has the names of the options on the command line.
 
-    With ``raw_output`` in ``given``, control characters reach a terminal unchanged. Raises KdumpError for an option
-    that the release ``compat`` lacks.
+    If one is ``raw_output``, a terminal gets control characters. Raises KdumpError for options that ``compat`` lacks.
     """
     from kdump import kernel
     from kdump.dump_log_segments.dialects import segments as dialects

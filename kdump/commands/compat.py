@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from kdump.dump_log_segments.dialects.releases import Change
 
 WIDTH: Final = 100
-"""Width of a line if the output is not a terminal, in columns."""
 
 
 @click.command(short_help="List the outputs that --compat can print.")

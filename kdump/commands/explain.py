@@ -104,10 +104,7 @@ def _range(text: str) -> OffsetRange:
 
 
 def _loose(run: Answering, ranges: list[OffsetRange]) -> list[Partition]:
-    """Return the logs whose paths the user gave, renamed to the requested partition.
-
-    Return none if several partitions are requested, or if any folder is named like a partition.
-    """
+    """Return the named logs, renamed to the requested partition; none if any folder has the name of a partition."""
     names = {Name(one.topic, one.partition) for one in ranges}
     if len(names) > 1 or any(name.topic is not None for name in run.found_names):
         return []

@@ -180,11 +180,9 @@ class Hide:
     no_payload: bool
     redactor: Redactor | None
     decode: bool = False
-    """Whether records have the column ``decoded``."""
     secrets: Secrets | None = None
     """The function that hides passwords and credentials; None shows them."""
     fields: tuple[str, ...] = ()
-    """The columns to show; empty for all."""
 
     @cached_property
     def columns(self) -> tuple[rows.Column, ...]:
@@ -196,7 +194,6 @@ class Hide:
         return tuple(column for column in known if column.name not in left_out)
 
     def found(self, item: SelectedBatch) -> SelectedBatch:
-        """Return the item with secrets hidden and payloads hashed, as the options require."""
         if self.secrets is not None:
             (item,) = self.secrets.without(item)
         return item if self.redactor is None else self.redactor(item)
@@ -302,9 +299,8 @@ def whole(batch: RecordBatch) -> Sequence[Record]:
 
 
 NAME: Final = 19
-"""Width of the column of field names, in characters."""
 ROOM: Final = 8
-"""Minimum width of the column of values, in characters."""
+"""NAME is the width of the column of names, ROOM the minimum width of that of values."""
 
 
 def _line(out: BinaryIO, column: rows.Column, text: str | None) -> None:
@@ -363,10 +359,7 @@ def missing(partitions: list[Partition], offset: int) -> str:
 
 
 def _in_remote_storage(partitions: list[Partition], offset: int) -> str:
-    """Return a clause for a message if ``offset`` may be in remote storage, else "".
-
-    It may be there if it is below the first local segment, but not below the checkpointed log start offset.
-    """
+    """Return a clause if ``offset`` may be in remote storage: below the first segment, not below the log start."""
     from kdump.answers.collector import Place
     from kdump.log_dirs.log_dir_state import LogDirStates
 
@@ -404,14 +397,10 @@ _WIDE, _NARROW = 16, 8
 """Number of bytes in a line: normally, and on a terminal of fewer than _ROOM columns."""
 _ROOM: Final = 126
 _INDENT: Final = 13
-"""Indentation of a value on its own line, in columns."""
 
 
 def _write_bytes(parts: Iterable[FieldBytes], out: BinaryIO, width: int | None) -> None:
-    """Write each field on its own lines: position, bytes in hex, name and value, and payloads also as ASCII.
-
-    A plus sign marks a position in decompressed bytes. ``width`` is that of the terminal in columns, if there is one.
-    """
+    """Write position (with + in decompressed bytes), hex bytes, name and value of each field, and payloads as ASCII."""
     from kdump.records.field_map import PAYLOADS
 
     bytes_per_line = _WIDE if width is None or width >= _ROOM else _NARROW

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 RESET: Final = "reset-csv"
 _GLOB: Final = re.compile(r"[*?\[]")
 _MANY: Final = 5
-"""Maximum number of absent partitions that a message lists."""
 
 
 @click.command("groups", help=HELP)
@@ -73,8 +72,7 @@ def command(**given: Any) -> int:
 def _note_absent(run: Answering, found: Sequence[Partition], count: int | None, groups: Sequence[str]) -> None:
     """Note the partitions of ``__consumer_offsets`` that the paths lack. ``count`` is the number of all, if known.
 
-    If any is absent, set the exit status 1 in two cases: a requested group is in it (only if ``count`` is known), or
-    -o reset-csv was given without groups.
+    The exit status becomes 1 if one has a requested group (and ``count`` is known), or for -o reset-csv without groups.
     """
     topic = consumer_offsets.TOPIC
     here = {partition.partition for partition in found if partition.topic == topic and partition.partition is not None}

@@ -183,7 +183,6 @@ def _log(run: Answering, paths: Iterable[str]) -> MetadataLog | None:
 
 
 def _of_one_cluster(found: Iterable[Partition]) -> None:
-    """Raise UsageError if the meta.properties of the copies have different cluster ids."""
     states = LogDirStates(SILENT)
     known = [state.properties for state in map(states.of, found) if state.properties is not None]
     clusters = sorted({properties.cluster_id for properties in known if properties.cluster_id is not None})
@@ -284,7 +283,6 @@ def _show(run: Answering, image: ClusterImage, request: MetadataRequest, *, list
 
 
 def _write(run: Answering, image: ClusterImage, log: MetadataLog, folder: str) -> int:
-    """Write the snapshot of an image into a folder. Raises UsageError if the log is damaged or cannot be replayed."""
     from kdump.output import files
     from kdump.printers.answer_tables import metadata as tables
 

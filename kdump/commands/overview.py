@@ -53,11 +53,9 @@ CHECKED: Final = 1 << 30
 STANDARD: Final = 80
 """Width of a usual terminal, in columns."""
 BATCHES: Final = 5
-"""Number of batches of a segment that are shown."""
 WIDE: Final = 46
 """Maximum width of a command line in columns. The purpose of a longer command line is printed below it."""
 FINDINGS: Final = 3
-"""Number of findings that are shown."""
 LARGEST: Final = 3
 """Number of largest topics, and of deleted folders, that are named."""
 
@@ -226,11 +224,9 @@ _OF_TOPICS: Final = (
     (CONSUMER_OFFSETS, "groups", "consumer groups, offsets, lag"),
     (TRANSACTION_STATE, "transactions", "open and hanging transactions"),
 )
-"""Kafka's own topics, and the command for each."""
 
 
 def _segment(path: str, partition: Partition, run: Session) -> int:
-    """Print the type of a file and its first batches; return the exit status."""
     segment = partition.segments[0]
     shown = shell_path(segment.name)
     is_log = segment.path.endswith(".log") or segment.base_offset is not None
@@ -257,7 +253,6 @@ def _segment(path: str, partition: Partition, run: Session) -> int:
 
 
 def _print_next(rows: Iterable[tuple[str, str]]) -> None:
-    """Print commands with their purposes. Narrow terminals get only short purposes."""
     rows = list(rows)
     widest = max((len(line) for line, _ in rows if len(line) <= WIDE), default=0)
     width = terminal_width() if is_terminal() else 2 * WIDE

@@ -150,10 +150,7 @@ def _wish(options: dict[str, Any]) -> RebuildWish:
 
 
 def _survey(run: session.Session, paths: tuple[str, ...]) -> Volumes | None:
-    """Return the log dirs, or None after an error if a path is missing or this user may not read it.
-
-    Bytes that a failing disk does not return count as damaged.
-    """
+    """Return the log dirs, or None if a path is unreadable. Bytes that a failing disk does not return are damage."""
     from kdump.rebuild.volumes import survey
 
     errors: list[UnreadableError] = []

@@ -98,7 +98,6 @@ def command(
 
 
 def _folders(parts: list[Partition], out: str) -> list[str]:
-    """Return the output folder of each partition. Raises UsageError if two are the same."""
     read: dict[str, str] = {}
     for part in parts:
         folder = part.files.shown(part.folder)

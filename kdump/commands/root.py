@@ -71,7 +71,6 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
 COMMANDS: Final = tuple(name for group in GROUPS.values() for name in group)
 
 COMPLETION: Final = 45
-"""Maximum length of a command's description in shell completion, in characters."""
 
 
 HELP_OPTIONS: Final = frozenset({"-h", "--help"})
@@ -196,7 +195,6 @@ class Root(click.Group):
             return super().make_context(*arguments, **options)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command. On a closed pipe exit with 141."""
         with _closed_pipe():
             return super().invoke(ctx)
 
@@ -220,7 +218,6 @@ class Root(click.Group):
         return Command.of(command)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the subcommands, then the options that are not options of ``--files``."""
         self.format_commands(ctx, formatter)
         options = (param for param in self.get_params(ctx) if not OWN.isdisjoint(param.opts))
         with formatter.section("Options"):

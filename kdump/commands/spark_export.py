@@ -266,8 +266,6 @@ def _folders(text: str) -> tuple[str, ...]:
 
 
 class _Progress(session.StatusLine):
-    """A status line with the current step of the export and its progress."""
-
     def __init__(self, out: IO[str] | None) -> None:
         super().__init__(out)
         self._beginning, self._shown, self._began = "", 0.0, time.monotonic()

@@ -52,7 +52,6 @@ class _SqlCommand(Command):
 
 
 def _is_commented(word: str, options: Collection[str]) -> bool:
-    """Return whether a word is a query that begins with a comment of SQL, not an option."""
     comment = word.startswith("--") and ("\n" in word or word[2:3].isspace())
     return comment and word.partition("=")[0] not in options
 
@@ -454,7 +453,6 @@ def stats(read: dict[str, int], reading: QueryReading, rows: int, seconds: float
 
 
 def is_log(path: str) -> bool:
-    """Return whether a file is a segment, by its name."""
     return ".log" in path.rpartition("/")[2]
 
 

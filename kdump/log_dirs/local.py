@@ -35,7 +35,6 @@ class Meter:
         self._read.append((path, size))  # append() is atomic: no lock is needed
 
     def totals(self) -> dict[str, int]:
-        """Return path -> number of bytes that were read."""
         found: dict[str, int] = {}
         for path, size in self._read:
             found[path] = found.get(path, 0) + size

@@ -119,7 +119,6 @@ class Partition(NamedTuple):
 
     @property
     def size(self) -> int:
-        """The size of all segments in bytes."""
         return sum([segment.size for segment in self.segments])
 
     @property
@@ -168,7 +167,8 @@ class Partition(NamedTuple):
     def topic_id(self, wrong: Callable[[str], None]) -> bytes | None:
         """Return the topic id of ``partition.metadata``, or None if the file is missing or invalid.
 
-        ``wrong`` receives a sentence about an invalid file, with which no broker starts. Raises UnreadableError.
+        ``wrong`` receives a sentence about an invalid file. A broker does not start with an invalid file, so every
+        command must report it as damage. Raises UnreadableError.
         """
         from kdump.formats import partition_metadata
 

@@ -268,7 +268,6 @@ SECONDS: Final = 60.0
 RIGHTS_SECONDS: Final = 20.0
 """Maximum number of seconds of retries if access is denied, for example while a key is replaced."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 8.0
-"""The shortest and the longest pause between two tries, in seconds. Each pause is twice as long as the previous one."""
 
 
 class ErrorKind(Enum):

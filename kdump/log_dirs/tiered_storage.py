@@ -229,8 +229,6 @@ class TieredFiles:
 
 
 class MemorySource:
-    """Bytes in memory as a file."""
-
     def __init__(self, name: str, data: bytes) -> None:
         self.name, self._data, self.size, self.limit = name, data, len(data), DEFAULT_LIMIT
 

@@ -87,7 +87,7 @@ def _readable(blocks: Iterable[bytes], name: str) -> Iterator[bytes]:
 
 
 def unpacked(kind: str, blocks: Iterable[bytes], name: str) -> Iterator[bytes]:
-    """Decompress ``blocks`` of format ``kind``. Raises UnreadableError: broken, truncated, over 128 MiB of memory."""
+    """Decompress ``blocks`` of format ``kind``. Raises UnreadableError, also if this needs over 128 MiB of memory."""
     return _STREAMS[kind](blocks, name)
 
 

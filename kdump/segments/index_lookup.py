@@ -125,7 +125,6 @@ class Seeker:
             return Range()
 
     def _beside(self, suffix: str) -> bytes | None:
-        """Return the bytes of an index file, or None if it is missing or unreadable. Report an unreadable file."""
         try:
             return self._where.sibling(suffix)
         except UnreadableError as error:

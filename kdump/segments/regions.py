@@ -112,9 +112,7 @@ class RunKinds(NamedTuple):
 DATA: Final = RunKinds(CONTROL_FLAG)
 """Runs of data, compressed or not."""
 CONTROL_TOO: Final = RunKinds(0)
-"""Runs of data, and runs of control batches."""
 PLAIN_DATA: Final = RunKinds(CONTROL_FLAG | CODEC_MASK)
-"""Runs of data without compression."""
 
 
 class Range(NamedTuple):
