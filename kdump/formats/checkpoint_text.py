@@ -31,10 +31,7 @@ class TextLine(NamedTuple):
 
 
 class NumberDamageError(DamageError):
-    """A malformed number or a missing line: a broker does not throw an IOException here.
-
-    Depending on the file, the broker stops, or treats the file as empty.
-    """
+    """A malformed number or a missing line. Depending on the file, a broker stops, or treats the file as empty."""
 
 
 def lines(data: Bytes) -> Iterator[TextLine]:

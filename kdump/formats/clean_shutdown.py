@@ -31,7 +31,7 @@ def read(data: Bytes) -> CleanShutdown:
 
     try:
         content = json.loads(bytes(data))
-    except (ValueError, RecursionError) as fault:  # RecursionError for deep nesting
+    except (ValueError, RecursionError) as fault:
         raise DamageError("json", f"a clean shutdown marker is not JSON: {fault}") from None
     if not isinstance(content, dict):
         raise DamageError("json", "a clean shutdown marker is not a JSON object", found=type(content).__name__)

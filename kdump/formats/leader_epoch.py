@@ -15,17 +15,14 @@ SHAPE = "leader epoch and start offset"
 
 
 class EpochEntry(NamedTuple):
-    """A leader epoch and its first offset."""
-
     epoch: int
     start_offset: int
 
 
 def read(data: Bytes) -> tuple[EpochEntry, ...]:
-    """Return the entries in the file's order. Raises DamageError.
+    """Return the entries in the file's order. Raises DamageError, and NumberDamageError for a bad or negative number.
 
-    If the only fault is a negative number, raises NumberDamageError: a broker throws an IllegalArgumentException for it
-    (``LeaderEpochFileCache.assign``).
+    For a negative number ``LeaderEpochFileCache.assign`` throws an IllegalArgumentException.
     """
     entries = checkpoint_text.read(data, _parse)
     for number, entry in enumerate(entries):

@@ -1,8 +1,8 @@
 """``meta.properties``: the cluster, broker and directory ids of a log dir.
 
-Source: Kafka's class PropertiesUtils (0.9; directory ids since KIP-858, 3.7). The syntax is that of Java's
-``Properties.load``: ``#`` or ``!`` starts a comment. ``=``, ``:`` or white space ends a key. A backslash escapes a
-character; at the end of a line it joins the next line. The encoding is ISO 8859-1.
+Source: Kafka's classes PropertiesUtils and MetaPropertiesVersion (0.9; directory ids since KIP-858, 3.7). The syntax is
+that of Java's ``Properties.load``: ``#`` or ``!`` starts a comment. ``=``, ``:`` or white space ends a key. A backslash
+escapes a character; at the end of a line it joins the next line. The encoding is ISO 8859-1.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class MetaProperties(NamedTuple):
 
     @property
     def version(self) -> int | None:
-        """The version, as Kafka's class MetaPropertiesVersion reads it; None if it is not a number."""
+        """The version, 0 if the key is missing; None if it is not a number."""
         return java_config_integer(self.values.get("version", "0"), 32)
 
     @property
@@ -74,10 +74,7 @@ def read(data: Bytes) -> MetaProperties:
 
 
 def check(properties: MetaProperties, *, takes_reserved: bool = False) -> None:
-    """Raise DamageError if a broker would not start with these properties (Kafka's MetaPropertiesVersion).
-
-    With ``takes_reserved`` a directory id below RESERVED_IDS is accepted.
-    """
+    """Raise DamageError if a broker would not start. ``takes_reserved``: accept a directory id below RESERVED_IDS."""
     if not properties.values:
         raise DamageError("property", "the file holds no property", expected="version, node.id, cluster.id")
     version = properties.version

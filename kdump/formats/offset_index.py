@@ -31,8 +31,6 @@ class OffsetPosition(NamedTuple):
 
 
 class OffsetIndex(SparseIndex[OffsetPosition]):
-    """The entries of an ``.index`` file by absolute offset."""
-
     layout = Layout(StoredOffset)
 
     def entry(self, first: int, second: int) -> OffsetPosition:

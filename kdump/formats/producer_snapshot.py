@@ -76,10 +76,9 @@ GUARDED_FROM = HEADER.offsets["producer_entries"]
 
 
 class SnapshotParts(NamedTuple):
-    """The content of a snapshot, valid or not.
+    """The content of a snapshot, valid or not. A header field is None if the file does not have all of its bytes.
 
-    A header field is None if the file does not have all of its bytes. ``announced`` is the stored number of entries;
-    ``entries`` has the complete entries. ``cut_in`` is the first incomplete field, or None.
+    ``announced`` is the stored number of entries, ``entries`` the complete ones, ``cut_in`` the first incomplete field.
     """
 
     version: int | None

@@ -48,7 +48,7 @@ def read(data: Bytes) -> QuorumState:
     try:
         line = bytes(data).decode().partition("\n")[0]
         content, _ = json.JSONDecoder(parse_constant=_refuse).raw_decode(line.lstrip(JSON_SPACES))
-    except (ValueError, RecursionError) as fault:  # RecursionError for deep nesting
+    except (ValueError, RecursionError) as fault:
         raise DamageError("json", f"quorum-state is not JSON: {fault}") from None
     if not isinstance(content, dict):
         raise DamageError("json", "quorum-state is not a JSON object", found=type(content).__name__)

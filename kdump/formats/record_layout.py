@@ -38,7 +38,6 @@ class EntryStart(NamedTuple):
 
     offset: Int64
     size: Int32
-    """Number of bytes after this field."""
     differs: Int32
     """The checksum in magic 0 and 1, the partition leader epoch in magic 2."""
     magic: Int8
@@ -89,7 +88,6 @@ BATCH_HEADER: Final = Layout(BatchHeader)
 MAGIC_POSITION: Final = ENTRY_START.offsets["magic"]
 UP_TO_MAGIC: Final = ENTRY_START.size
 CRC_COVERS_FROM: Final = BATCH_HEADER.offsets["attributes"]
-"""The first byte that the checksum of a magic 2 batch covers."""
 SMALLEST_MESSAGE: Final = (MESSAGE_HEADER_0.size + 8, MESSAGE_HEADER_1.size + 8)
 """Magic -> size in bytes, without the log overhead, of the smallest message: its key and value are null."""
 SMALLEST_ENTRY: Final = SMALLEST_MESSAGE[0]

@@ -62,9 +62,8 @@ class Manifest(NamedTuple):
     is_compressed: bool
     encryption: Encryption | None
     end_offset: int | None
-    """The last offset of the segment, or None if the manifest lacks it."""
     last_epoch: int | None
-    """The last leader epoch of the segment, or None if the manifest lacks it."""
+    """The segment's last offset (``end_offset``) and last leader epoch; None if the manifest lacks it."""
 
     @property
     def is_plain(self) -> bool:
@@ -80,7 +79,7 @@ def read(data: Bytes) -> Manifest:
     """Parse a manifest. Raises DamageError."""
     try:
         content = json.loads(bytes(data))
-    except (ValueError, RecursionError) as fault:  # RecursionError for deep nesting
+    except (ValueError, RecursionError) as fault:
         raise _wrong(f"the manifest is not JSON: {fault}") from None
     if not isinstance(content, dict):
         raise _wrong("the manifest is not a JSON object", found=type(content).__name__)
@@ -166,7 +165,6 @@ def _chunks(index: dict[str, Any], count: int) -> tuple[int, ...]:
 
 
 def _unpacked(data: bytes) -> tuple[int, ...]:
-    """Return the sizes in a decompressed list of chunk sizes. Raises DamageError."""
     count = int.from_bytes(data[:4], "big")
     if len(data) == 8 and count == 1:
         return (int.from_bytes(data[4:], "big"),)

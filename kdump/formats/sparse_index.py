@@ -23,11 +23,9 @@ E = TypeVar("E", bound=tuple[int, int])
 
 MAX_RELATIVE_OFFSET = INT32_MAX
 INDEX_INTERVAL = "index.interval.bytes"
-"""The topic config: the bytes of log between two entries of an index."""
 DEFAULT_INTERVAL = 4096
-"""The default of ``index.interval.bytes``: the fewest bytes of log between two entries."""
+"""The topic config INDEX_INTERVAL and its default: the fewest bytes of log between two entries of an index."""
 WARM = 8192
-"""Number of bytes at the end of an index that a lookup searches first."""
 AT_ONCE = 4096
 """Number of entries that are compared or encoded at a time."""
 _ZEROS = bytes(1 << 16)
@@ -128,9 +126,9 @@ class SparseIndex(ABC, Generic[E]):
     def slot_for(self, target: int, among: int | None = None, *, warm: bool = True) -> int | None:
         """Return the slot of the entry with the greatest key up to ``target``; None if all keys are greater.
 
-        Only the first ``among`` entries are searched (default: all before the zero entries). Like Kafka's
-        AbstractIndex, the search rounds the middle up: so it finds the same entries even in a damaged index. With
-        ``warm`` it begins in the last 8 KiB (KAFKA-6432, 2.1).
+        Only the first ``among`` entries are searched (default: all before the zero entries). The search rounds the
+        middle up as Kafka does, for the same result in a damaged index. ``warm``: it begins in the last 8 KiB
+        (KAFKA-6432, 2.1).
         """
         low, high = 0, (self.filled if among is None else among) - 1
         if high < 0:

@@ -29,8 +29,6 @@ class TimestampOffset(NamedTuple):
 
 
 class TimeIndex(SparseIndex[TimestampOffset]):
-    """The entries of a ``.timeindex`` file with absolute offsets."""
-
     layout = Layout(StoredTimestamp)
 
     def entry(self, first: int, second: int) -> TimestampOffset:
