@@ -57,7 +57,6 @@ class IndexBuilder:
         self.refused_at: int | None = None
         """The position of the batch with the first such entry. None if there is none, or if :meth:`close` adds it."""
         self.offsets, self.positions = array("q"), array("q")
-        """The entries of the ``.index``."""
         self.timestamps, self.time_offsets = array("q"), array("q")
         """The entries of the ``.timeindex``, in ms."""
         self.since = 0
@@ -155,10 +154,7 @@ def _max_timestamp(batch: RecordBatch) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class Rebuild:
-    """Rebuilds the indexes of a partition. :class:`IndexBuilder` describes ``interval`` and ``first_offsets``.
-
-    ``note`` receives remarks, and ``progress`` receives the number of bytes read.
-    """
+    """Rebuilds the indexes of a partition. ``note`` receives remarks, ``progress`` receives numbers of bytes read."""
 
     interval: int
     first_offsets: bool

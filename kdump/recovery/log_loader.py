@@ -69,19 +69,16 @@ class EmptySegment(Segment):
     __slots__ = ()
 
     def open(self) -> OpenSource:
-        """Open the listed file as an empty source, because a broker does not read that file."""
         return SegmentSlice(Segment.open(self), self.start, 0)
 
 
 class OpenedNames(NamedTuple):
-    """The partition as a broker opens it, and the files that it lists as segments but does not read."""
-
     partition: Partition
     unread: tuple[Segment, ...]
 
 
 def opened(partition: Partition) -> OpenedNames:
-    """Return the segments that a broker opens, and files that it does not read. Names without offset are left out."""
+    """Return the partition with the segments that a broker opens, and the files that it lists but does not read."""
     held = {posixpath.basename(each.path): each for each in partition.segments}
     for entry in partition.others:
         if entry.name.endswith(OPENED) and file_names.offset_of(entry.name) is not None:
@@ -104,10 +101,7 @@ def _is_opened(name: str) -> bool:
 
 
 def content_of(each: Segment, code: FindingCode) -> Cut:
-    """Return the loss of the records in a file that the broker lists but does not read.
-
-    If the first offset in the file is not the offset in the name, the file is a copy of another segment: the loss is 0.
-    """
+    """Return the loss of an unread file: no records if the name has another offset than the first batch (a copy)."""
     name = posixpath.basename(each.path)
     base = file_names.offset_of(name)
     text = f"a broker does not read this file: it creates an empty {file_names.opened_name(name)} instead"
@@ -151,8 +145,7 @@ class _BackwardsError(Exception):
 class _Recovered(NamedTuple):
     """A recovered segment: ``valid`` is its size in bytes after recovery, ``reason`` why recovery stopped.
 
-    ``next_offset`` is the offset after its last batch. The last entry of its new index has the position ``indexed`` and
-    the offset ``indexed_offset``; without an entry they are 0 and None.
+    ``indexed`` and ``indexed_offset``: the position and offset in the last entry of its new index, or 0 and None.
     """
 
     valid: int
@@ -292,10 +285,7 @@ class _Start:
         return sorted([*rest, *parts], key=base_of)
 
     def recover(self, each: Segment, before: list[Segment], *, loading: bool) -> bool:
-        """Recover a segment; return whether it is truncated. ``before`` are the earlier segments.
-
-        ``loading``: the broker is still loading the segments (:meth:`load`). An error then prevents loading.
-        """
+        """Recover a segment; return whether it is truncated. ``loading``: all errors prevent the loading of the log."""
         if self.sound is None or each not in self.read:  # a valid segment is not in _done, so it may come again
             self.read.append(each)
         if self.sound is not None:
@@ -338,7 +328,6 @@ class _Start:
                 segments = self._split(segments, error)  # then the broker recovers the log again
 
     def _recover_once(self, segments: list[Segment], recovery_point: int) -> list[Segment]:
-        """Recover the segments. Raises OffsetOverflowError at a segment that must be split first."""
         for number in range(first_recovered([base_of(each) for each in segments], recovery_point), len(segments)):
             each = segments[number]
             if base_of(each) not in self._done and self.recover(each, segments[:number], loading=False):
@@ -485,7 +474,7 @@ def _loads_by_recovery(each: Segment) -> bool:
 
 def _recover(each: Segment, interval: int) -> _Recovered:
     """Recover a segment as ``LogSegment.recover`` does. Raises OffsetOverflowError and _BackwardsError."""
-    from kdump.recovery.index_builder import IndexBuilder  # not imported for a valid log
+    from kdump.recovery.index_builder import IndexBuilder
 
     index = IndexBuilder(base_of(each), interval=interval)
     valid, next_offset = 0, base_of(each)

@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 class Cut(NamedTuple):
     """The bytes that a start removes or replaces at the end of a ``.log`` file: ``size`` bytes from ``position`` on.
 
-    ``first_offset`` and ``last_offset`` belong to the valid batches in these bytes; None without a valid batch.
-    ``records`` is the number of records in these batches.
+    The offsets and the number of ``records`` are those of the valid batches in these bytes; None and 0 without one.
     """
 
     file: str
@@ -63,7 +62,6 @@ class FailsError(Exception):
 
 
 def base_of(each: Segment) -> int:
-    """Return the base offset of a segment, or 0 if it has none."""
     return each.base_offset or 0
 
 
@@ -134,10 +132,7 @@ def skipped(each: Segment, log_start: int = 0) -> int:
 
 
 def read_next_offset(each: Segment, searched: str) -> int | None:
-    """Return the offset after the last batch as ``LogSegment.readNextOffset`` does, from the last index entry on.
-
-    For ``searched``, the result None and the errors see :func:`search_end`.
-    """
+    """Return :func:`search_end` from the last entry of the index on, as ``LogSegment.readNextOffset`` does."""
     data = each.sibling(file_names.INDEX) or b""
     index = OffsetIndex(data, base_of(each))
     target = index[index.count - 1].offset if index.count else base_of(each)

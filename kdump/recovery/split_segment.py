@@ -47,7 +47,6 @@ class SplitPart(Segment):
         return SegmentSlice(Segment.open(self), self.start, self.size)
 
     def sibling(self, suffix: str) -> bytes | None:
-        """Return ``b""``, the content of an index that the split creates, or None for another suffix."""
         return b"" if suffix in self.siblings else None
 
 

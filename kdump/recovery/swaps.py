@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Swaps(NamedTuple):
-    """The segments after the swaps, the bytes that are lost, and the ``.swap`` files that are deleted."""
+    """The segments after the swaps, the bytes that are lost, and the ``.swap`` files deleted as incomplete."""
 
     segments: list[Segment]
     cuts: list[Cut]
@@ -35,10 +35,7 @@ class Swaps(NamedTuple):
 
 
 def after_swaps(partition: Partition, searched: str) -> Swaps:
-    """Return the segments after a start, and the losses. The start deletes ``.swap`` files of an incomplete cleaning.
-
-    ``searched`` is the field of :class:`kdump.recovery.log_loader.LoaderRules`.
-    """
+    """Return the segments after a start, and the losses. ``searched``: see ``LoaderRules`` of the log loader."""
     live: list[Segment] = []
     swaps: list[Segment] = []
     for each in sorted(partition.segments, key=base_of):
