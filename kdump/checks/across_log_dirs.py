@@ -31,7 +31,7 @@ def check(parts: Iterable[Partition], dirs: LogDirs, *, is_one_broker: bool = Fa
 
     Log dirs with the same directory.id and a common partition are copies. Log dirs without an id (before 3.7) may be
     copies: a common partition is only a remark. In KRaft, two folders with different topic ids give no finding. A
-    broker makes one of them stray; the dry start reports this.
+    broker makes one of them stray (``isStrayKraftReplica``); the dry start reports this.
     """
     found = [(part, dirs.inside(part) if part.topic is None else dirs.of(part)) for part in parts]
     yield from _contradicting_ids(found, dirs, is_one_broker=is_one_broker)
@@ -46,7 +46,7 @@ def check(parts: Iterable[Partition], dirs: LogDirs, *, is_one_broker: bool = Fa
         if other is part or (directory is not None and directory == properties.directory_id):
             continue
         if properties.version == 1 and _topic_id(part) != _topic_id(other):
-            continue  # a KRaft broker makes one folder stray (isStrayKraftReplica): the dry start reports it
+            continue
         certain = directory is not None and properties.directory_id is not None
         both_dirs = other.files.shown(other.log_dir), part.files.shown(part.log_dir)
         both = f"another log dir of the same broker, {both_dirs[0]}, has {part.name} too"
@@ -121,10 +121,9 @@ def _contradicting_ids(
 
 
 def _missing(part: Partition, shown: str) -> Finding:
-    """Return the finding on a missing ``meta.properties``.
+    """Return the finding on a missing ``meta.properties``: only a remark if ``partition.metadata`` is missing, too.
 
-    It is only a remark if the partition folder has no ``partition.metadata``: a broker of 0.8 needs neither file, and a
-    later broker with ZooKeeper creates ``meta.properties``.
+    A broker of 0.8 needs neither file, and a later broker with ZooKeeper creates ``meta.properties``.
     """
     modern = any(entry.name == file_names.PARTITION_METADATA for entry in part.others)
     text = "the file is missing: a KRaft broker does not start without it"

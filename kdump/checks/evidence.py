@@ -1,6 +1,6 @@
 """Finds the limits that files beside a log prove: its highest possible start offset and its lowest possible end offset.
 
-The dry start and the check of a partition compare the log with these limits, to find missing records.
+Checks find missing records by these limits, and by the offsets that groups have committed (:func:`committed`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Checks all indexes of a segment against its log and against each other, in one pass over the batches.
-
-The caller passes the batches and the contents of the indexes to :class:`IndexCheck`. No file is read here.
-"""
+"""Checks the indexes of a segment against its log and each other, in one pass (:class:`IndexCheck`). Reads no file."""
 
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
@@ -70,7 +67,6 @@ class IndexCheck:
     """Checks the indexes of one segment. The caller passes all batches in order, then calls :meth:`finish`."""
 
     def __init__(self, files: SegmentFiles, partition: PartitionState | None = None) -> None:
-        """``partition`` is the state after the previous segments, if they were read."""
         self.files = files
         self.partition = partition or PartitionState()
         base = files.base_offset

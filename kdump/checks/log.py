@@ -190,9 +190,8 @@ IF_NOT_COMPACTED: Final = (
 class LogCheck:
     """Checks the log of one partition. Call :meth:`begin` for each segment in offset order, and pass its regions.
 
-    ``findings`` has the findings on single segments; :meth:`finish` yields those on the whole log.
-
-    ``records``: check the records in batches too, and decode those of Kafka's own topics. ``epochs`` are the entries of
+    ``findings`` has the findings on single segments; :meth:`finish` yields those on the whole log. ``records``: check
+    the records in batches too, and decode those of Kafka's own topics. ``epochs`` are the entries of
     leader-epoch-checkpoint, or None without the file. ``gaps``: the facts that may explain gaps in offsets. ``at`` is
     the current time in ms. No consumer receives records below ``log_start``. So a wrong checksum there is only a
     remark. In a segment that ends at or below ``log_start`` all damage is only a remark.
@@ -265,10 +264,7 @@ class LogCheck:
         segment: Segment | None = None,
         until: int | None = None,
     ) -> None:
-        """Begin a segment. ``until`` is the base offset of the next segment, or None.
-
-        ``base_offset`` is None if the name has no offset. ``segment`` is None for a snapshot of the metadata log.
-        """
+        """Begin a segment. ``until``: the base offset of the next one. A metadata snapshot has no ``segment``."""
         self._file, self._active, self._has_epoch_finding, self._until = file, active, False, until
         before, self._segment = self._segment, segment
         self._epoch_until = 0
@@ -294,10 +290,9 @@ class LogCheck:
 
         A gap in the newest segment is a loss if compaction is unknown. Any gap is a loss if compaction is excluded.
         ``cut`` has the base offsets of segments whose index points past their log: a gap after such a segment is a
-        loss. ``vanished`` has offsets in both indexes that no batch has: a gap with such an offset is a loss. If the
-        offset after the gap is too high for the indexes, this offset is damaged.
-        ``restored`` has ranges of offsets (begin, end) in segments that a start restores: gaps in them are dropped.
-        ``knows_policy``: the cleanup.policy of the topic is known.
+        loss. ``vanished`` has offsets in both indexes that no batch has: a gap with such an offset is a loss, or the
+        next batch has a wrong offset that is too high for the indexes. ``restored`` has ranges of offsets (begin, end)
+        in segments that a start restores: gaps in them are dropped. ``knows_policy``: cleanup.policy is known.
         """
         self._gaps = [
             gap for gap in self._gaps if not any(begin <= gap.first and gap.until <= end for begin, end in restored)
@@ -558,10 +553,7 @@ class LogCheck:
         self.next_offset = batch.last_offset + 1
 
     def _is_usual(self, batch: Batch) -> bool:
-        """Return whether the header of a batch needs no further check.
-
-        This holds if it has no producer and continues the offsets, leader epoch and timestamp type of the batch before.
-        """
+        """Return whether a header is as expected: no producer, the next offset, the same epoch and timestamp type."""
         header = batch.header
         base, epoch = header.base_offset, header.partition_leader_epoch
         return (
@@ -657,7 +649,6 @@ class LogCheck:
         )
 
     def _new_epochs(self) -> str:
-        """Return the advice on a leader-epoch-checkpoint that contradicts the batches."""
         folder = shell_path(posixpath.dirname(self._epochs_file) or ".")
         return f"The batches have the right epochs: {salvage([folder])} writes the partition with a new checkpoint."
 
@@ -901,10 +892,7 @@ class LogCheck:
             )
 
     def _agrees(self, batch: Batch) -> bool:
-        """Return whether the records of a batch match its header, by a check in compiled code.
-
-        False may mean that only Python can check the records. Raises DamageError if they cannot be decompressed.
-        """
+        """Return whether records match their header; False also if only Python can check them. Raises DamageError."""
         if self._cursor is None or self._decode is not None or batch.is_control or not batch.count:
             return False
         data, start = batch.payload()

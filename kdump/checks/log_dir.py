@@ -246,11 +246,7 @@ HALF_WRITTEN: Final = "a broker stopped while it wrote this file, and uses the f
 
 
 def broken(path: str, damage: DamageError, of: IfBroken, *, dispensable: bool = False, served: bool = True) -> Finding:
-    """Return the finding on a file that a broker cannot read.
-
-    ``dispensable``: the broker can start without the log dir of the file. ``served``: the broker
-    loads the partition of the file. Without ``served`` the finding is never fatal.
-    """
+    """Return the finding on a file that a broker cannot read. It is never fatal if the partition is not ``served``."""
     effect = of.effect_of(damage, dispensable=dispensable)
     return Finding(
         level=Level.DERIVED,

@@ -167,10 +167,7 @@ def _newest(partition: Partition, segments: list[Segment], fail: Callable[[Unrea
 def _segment(
     segment: Segment, state: PartitionState, options: _Options, *, active: bool, is_last: bool, until: int | None
 ) -> CheckedSegment:
-    """Check one segment, and update ``state``, the state after the previous segment.
-
-    A broker writes a marker before its entry in ``.txnindex``. So an active segment without the entry is read again.
-    """
+    """Check one segment, and update ``state``, the state after the previous segment."""
     log = options.log
     if active:
         state.mark()
@@ -231,7 +228,7 @@ def _begin(segment: Segment, log: LogCheck, *, is_last: bool, until: int | None)
 
 def _share(jobs: int, source: OpenSource, log: LogCheck, indexes: _IndexPass) -> bool:
     """Let several workers read a segment. Return False, without reading, if one worker is faster."""
-    from kdump.segments import shared_segment  # needed only with --jobs
+    from kdump.segments import shared_segment
 
     pieces = shared_segment.parts_of(source)
     if not pieces:

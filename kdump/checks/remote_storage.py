@@ -157,10 +157,7 @@ def _places(
 
 
 def _there(place: _TieredPartition, segments: list[RemoteSegment], *, is_damaged: bool) -> Iterator[Finding]:
-    """Yield the findings on listed segments that are absent or have another size, and on unlisted stored segments.
-
-    If ``__remote_log_metadata`` is damaged (``is_damaged``), an unlisted segment is only a remark.
-    """
+    """Compare listed and stored segments. If the list ``is_damaged``, an unlisted segment is only a remark."""
     for one in segments:
         stored = place.stored.get(one.id)
         if one.state != COPIED:
@@ -277,7 +274,6 @@ def _hole(place: _TieredPartition, first: int, last: int) -> Finding:
 
 
 def _epochs(place: _TieredPartition, one: RemoteSegment, lineage: tuple[EpochEntry, ...] | None) -> Iterator[Finding]:
-    """Yield the findings on the leader epochs of a segment, which a broker needs to find an offset."""
     text = None
     if not one.epochs or one.epochs[0].start_offset > one.start:
         first = one.epochs[0].start_offset if one.epochs else one.end + 1

@@ -33,10 +33,7 @@ def aside(path: str) -> str:
 
 
 def replaced(folder: str) -> str:
-    """Return the shell command that moves a partition folder away, and puts its salvaged copy in its place.
-
-    It moves nothing if kdump salvage has made no copy, for example because no batch is valid.
-    """
+    """Return the shell command that puts a salvaged copy, if there is one, in the place of a partition folder."""
     copy = shell_path(posixpath.join(salvage_output(), "logs", posixpath.basename(posixpath.normpath(folder))))
     return in_turn([f"[ -d {copy} ]", aside(folder), f"cp -a {copy} {shell_path(folder)}"])
 
@@ -47,10 +44,7 @@ def compared(log_dirs: Iterable[str], topic: str) -> str:
 
 
 def beside(log_dir: str, suffix: str) -> str:
-    """Return the path next to a log dir with ``suffix`` after its name.
-
-    A number is before the suffix if another folder has this name, such as a second log dir of the broker.
-    """
+    """Return the path next to a log dir with ``suffix`` after its name, and a number before it if the path is taken."""
     is_named = posixpath.basename(posixpath.normpath(log_dir)) not in {"", ".", ".."}
     stem = posixpath.normpath(log_dir) if is_named else posixpath.abspath(log_dir)
     path = f"{stem}{suffix}"
@@ -96,7 +90,6 @@ def copied(log_dir: str, size: int | None, label: str = "") -> str:
 
 
 def in_turn(commands: Iterable[str]) -> str:
-    """Return one shell command that runs commands one after the other until one fails."""
     return " && ".join(commands)
 
 

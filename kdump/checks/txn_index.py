@@ -69,10 +69,7 @@ class TxnIndexCheck(IndexFileCheck):
         return None
 
     def ended(self, transaction: EndedTransaction) -> None:
-        """Compare the next transaction of this segment with the entry that has the same last offset.
-
-        Earlier entries that were not compared have no ABORT marker. This is a fault.
-        """
+        """Compare the next transaction with the entry of its last offset. Unmatched earlier entries are faults."""
         offset = transaction.last_offset
         found = False
         while self._next() <= offset:
@@ -123,11 +120,7 @@ class TxnIndexCheck(IndexFileCheck):
             self._below(slot, Code.LAST_STABLE_OFFSET, text, str(stable), entry.last_stable_offset)
 
     def _below(self, slot: int, kind: str, text: str, expected: str, found: int) -> None:
-        """Save the fault of an offset that is too low.
-
-        :meth:`finish` drops the fault if the log was compacted, or if
-        the offset is below the segment and earlier segments were not read.
-        """
+        """Save the fault of an offset that is too low: compaction or unread earlier segments may explain it."""
         self._low[slot] = (Fault(kind, text, expected, found), found < self.base_offset)
 
     def finish(

@@ -36,7 +36,6 @@ IRRELEVANT: Final = frozenset({file_names.META_PROPERTIES, file_names.PARTITION_
 NEEDED: Final = frozenset({file_names.LEADER_EPOCHS, file_names.PARTITION_METADATA})
 """Files that a broker must be able to read when it loads a log."""
 COPY_OF_A_RUNNING_BROKER: Final = " (this is normal in a copy of a running broker)"
-"""The last words of a finding on a checkpoint newer than the log, if the broker was not stopped cleanly."""
 KEEP_METADATA: Final = (
     "Copy __cluster_metadata-0 from another controller or from a backup, or start without the later changes. Do not "
     "replace the folder by salvaged batches: a controller cannot replay a metadata log that lacks changes."
@@ -483,7 +482,6 @@ def _overflows(part: "Partition", end: int | None) -> bool:
 
 
 def _marker(part: "Partition", cut: "Cut") -> Finding:
-    """Return the finding on a clean shutdown marker that makes a broker skip the recovery of a damaged log."""
     from kdump.checks.repair_commands import aside
 
     marker = part.files.shown(posixpath.join(part.log_dir or ".", file_names.CLEAN_SHUTDOWN))
