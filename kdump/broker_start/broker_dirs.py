@@ -207,10 +207,9 @@ def node_differs(shown: str, expected: int | None, found: int | None) -> str:
 
 
 class StartOptions(NamedTuple):
-    """The release, configs and node.id of the broker.
+    """The release, configs and node.id of the broker. ``limit``: the size of the largest batch in bytes.
 
-    ``limit``: the size of the largest batch in bytes. ``interval``: the index.interval.bytes of topics without their
-    own. ``is_release_known``: the user named the release. Otherwise the broker may have an older release.
+    ``interval``: the default index.interval.bytes. Unless ``is_release_known``, the broker may have an older release.
     """
 
     release: release.StartRelease = release.of(release.NEWEST)
@@ -272,9 +271,8 @@ def brokers(
     If ``options`` has a node.id, all log dirs belong to one broker. Otherwise log dirs with the same node.id and
     cluster.id belong to one broker. But a copy (the same directory.id and a common partition) counts as a separate
     broker, and so does a log dir without ids. A log dir with a broken or missing ``meta.properties`` is added to the
-    other broker, if there is only one (:func:`_is_of`).
-
-    ``partitions`` are the result of a finder: log dirs among them are not listed again.
+    other broker, if there is only one (:func:`_is_of`). ``partitions`` are the result of a finder: log dirs among them
+    are not listed again.
     """
     listed = listed_log_dirs(partitions)
     dirs = [ids_of(LogDirFiles(files, path, listed.get((files, path)))) for files, path in places]
@@ -307,10 +305,7 @@ def brokers(
 
 
 def _is_of(known: Sequence[DirIds], names: Set[str], one: DirIds) -> bool:
-    """Return whether a log dir has a broken or missing ``meta.properties``, and no partition of ``names``.
-
-    ``names``: the partitions of the log dirs ``known``.
-    """
+    """Return whether a log dir lacks valid ids, and has no partition of ``names``, the partitions of ``known``."""
     is_broken = one.ids is not None or (one.cause is not None and one.cause.code in NO_IDS)
     return is_broken and one.log_dir.files is known[0].log_dir.files and not names & _partitions(one.log_dir)
 

@@ -1,8 +1,8 @@
 """The log dirs and partition folders of a broker, and the result of loading the log of one folder (:func:`load`).
 
 :mod:`kdump.recovery.log_loader` simulates the loading of segments. This module adds leader epochs, the topic id, and
-entries of the folder that a broker cannot open.
-Sources: UnifiedLog (``apply``, ``initializeTopicId``), LogSegment, ProducerStateManager, LeaderEpochFileCache.
+entries of the folder that a broker cannot open. Sources: UnifiedLog (``apply``, ``initializeTopicId``), LogLoader
+(``loadSegmentFiles``), LogSegment, ProducerStateManager, LeaderEpochFileCache.
 """
 
 import os
@@ -118,7 +118,7 @@ class LogDirFiles:
             with suppress(OSError):  # the part of the start that reads the log dir reports it
                 owner = os.stat(self.path or ".")  # noqa: PTH116  pathlib is slow to import
                 for path in paths:
-                    with suppress(OSError):  # as above
+                    with suppress(OSError):
                         if not may_write(owner, os.stat(path)):  # noqa: PTH116  as above
                             yield path
 
@@ -140,7 +140,7 @@ class LogDirFiles:
             try:
                 ioctl(opened, _GET_FLAGS, flags)
             except OSError:
-                return None  # as the whole file system
+                return None
             finally:
                 os.close(opened)
             if int.from_bytes(flags, sys.byteorder) & _UNCHANGEABLE:
@@ -218,10 +218,7 @@ class LogFolder:
 
     @cached_property
     def partition(self) -> "Partition":
-        """The folder as a partition, whose segments include ``.swap``, ``.cleaned`` and ``.deleted`` files.
-
-        As in a broker, only regular files are segments (``LogLoader.loadSegmentFiles``).
-        """
+        """The folder as a partition: regular files only, with ``.swap``, ``.cleaned`` and ``.deleted`` segments."""
         if self.listed is not None:
             found = self.listed.segments
             return self.listed._replace(segments=tuple([each for each in found if not each.special]))
@@ -277,7 +274,7 @@ def load(folder: LogFolder, how: Loading) -> LogStart:
         return loaded
     if not known.has_sound_files:
         folder.epochs  # noqa: B018  the broker reads this file first
-    from kdump.recovery import log_loader  # most logs are loaded unchanged
+    from kdump.recovery import log_loader
 
     _check_names(folder)
     unread = _unusable_indexes(folder, how)
@@ -515,7 +512,6 @@ def _causes(folder: LogFolder, outcome: "Outcome", *, has_logs: bool) -> "Iterat
 
 
 def unreadable(error: UnreadableError) -> StartCause:
-    """Return the cause for a file that kdump cannot read."""
     return StartCause(
         code=Code.FILE_UNREADABLE, file=str(error.path), text=f"kdump cannot read the file: {error.reason}"
     )

@@ -75,10 +75,7 @@ class Opening(NamedTuple):
     image: ClusterImage | None = None
 
     def image_at(self, end: int) -> ClusterImage | None:
-        """Return ``image`` if it is the image of a log that ends at ``end``, else None.
-
-        For older releases the result is None: each record must be read, because the release may not support it.
-        """
+        """Return ``image`` if its log ends at ``end``; else, or for a release that must read each record, None."""
         if self.image is None or self.sound is None or not self.release.is_newest:
             return None
         return self.image if self.sound.end == end == self.image.end_offset else None
@@ -315,9 +312,9 @@ def _snapshot(snapshot: SnapshotFile, release: StartRelease) -> Iterator[StartCa
 
 
 def bootstrap(log_dir: LogDirFiles) -> tuple[int | None, StartCause | None]:
-    """Return the metadata.version in ``bootstrap.checkpoint``, and the cause if the file prevents the start.
+    """Return the metadata.version in ``bootstrap.checkpoint`` and None, or None and the cause that prevents the start.
 
-    Source: BootstrapDirectory. Raises UnreadableError.
+    Both are None without the file. Source: BootstrapDirectory. Raises UnreadableError.
     """
     name = file_names.BOOTSTRAP_SNAPSHOT
     entry = log_dir.entry(name)

@@ -59,7 +59,6 @@ class StartRelease(NamedTuple):
 
     @property
     def lowest_level(self) -> int:
-        """The lowest level of metadata.version that the release supports: from 4.0 on, the level of 3.3-IV3."""
         return LEAST_LEVEL if self.number >= (4, 0) else 1
 
     def highest_of(self, feature: str) -> int:

@@ -97,7 +97,6 @@ NEW_ID: Final = '"cluster.id=$(head -c 16 /dev/urandom | base64 | tr +/ AA | cut
 SOLE_NODE: Final = (
     "only for the sole node of a cluster, if its old cluster id is not found (otherwise write the file with the old id)"
 )
-"""The label of a command that must not run on a node of a larger cluster."""
 OF_CLUSTER: Final = "only if this log dir belongs to cluster {cluster}, as the other log dirs do"
 TARGET: Final = "the target of the link, whose disk must be mounted"
 DISK_IS_LOST: Final = "only if the disk is lost"
@@ -156,10 +155,7 @@ class Repairs:
         return text
 
     def commands(self, cause: StartCause) -> Iterator[str]:
-        """Yield the shell commands that remove a cause, in order.
-
-        With log dirs of other brokers, there is only the command that checks the log dirs without them.
-        """
+        """Yield the commands that remove a cause. With log dirs of other brokers, yield only a check without them."""
         file = cause.file
         if file is None or (self.is_mixed and cause.code not in FOREIGN):
             return
@@ -192,10 +188,7 @@ class Repairs:
             yield from self._mend_log(cause)
 
     def _keep_one(self, second: str) -> Iterator[str]:
-        """Yield the commands that compare two folders of a partition, and move away the one that ends earlier.
-
-        ``second`` is the path of one folder. A metadata log there is outside of metadata.log.dir.
-        """
+        """Yield the commands that compare two folders of a partition, and move away the one that ends earlier."""
         folder = posixpath.basename(second)
         ends = {log.path: log.log_end_offset or 0 for log in self._start.logs if log.folder == folder and log.path}
         first = next((path for path in ends if path != second), None)
@@ -364,7 +357,6 @@ def _swap(cause: StartCause) -> str | None:
 
 
 def normal(of_dirs: Mapping[str, str]) -> dict[str, str]:
-    """Return values by the normalized paths of log dirs."""
     return {posixpath.normpath(path): each for path, each in of_dirs.items()}
 
 

@@ -75,7 +75,6 @@ class CommittedOffsets:
     """The highest offset that any group has committed for each partition. The offsets are read at first use."""
 
     def __init__(self, partitions: Iterable[Partition]) -> None:
-        """``partitions`` may include topics other than ``__consumer_offsets``."""
         self._partitions = partitions
 
     @cached_property
@@ -173,7 +172,6 @@ class _BrokerShortfalls:
             yield from self._absent(self._image, self._node)
 
     def _empty(self, topic: str, number: int, folders: list[log_folder.LogFolder]) -> Iterator[Shortfall]:
-        """Yield a shortfall if the folder in use has no batch, although other files prove that it had records."""
         in_use = [folder for folder in folders if not folder.parsed.state]
         for folder in in_use if len(in_use) == 1 else ():
             part = self._known.get(folder.name) or folder.partition
@@ -186,7 +184,6 @@ class _BrokerShortfalls:
                 yield self._of(topic, number, folder.name, missing_text(end, reached), max(reached.values()) - end)
 
     def _absent(self, image: ClusterImage, node: int) -> Iterator[Shortfall]:
-        """Yield a shortfall for each partition without a folder that the metadata log assigns to these log dirs."""
         here = {found.directory_id: each for each, found in self._ids.items() if found.directory_id is not None}
         for name, topic in sorted(image.topics.by_name.items()):
             for number, state in sorted(topic.partitions.items()):

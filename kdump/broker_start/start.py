@@ -252,11 +252,10 @@ class _BrokerRun:
         self.fatal += [] if cause is None else [cause]
 
     def _refused_configs(self) -> Iterator[StartCause]:
-        """Yield a fatal cause for each topic with a config that the release refuses.
+        """Yield a cause for each topic config that the release refuses (``LogManager.fetchTopicConfigOverrides``).
 
-        ``LogManager.fetchTopicConfigOverrides`` reads the configs of all topics of the metadata, before the logs. Only
-        an older release accepted such a config, so the broker may be of that release. It is a cause if the user named
-        the release, or if the metadata.version proves that the broker is not older.
+        An older release accepts the config, so the broker may be older. It is a cause only if the user named the
+        release, or if the metadata.version proves that the broker is not older.
         """
         if self.image is None or not self.decides:
             return
@@ -325,8 +324,6 @@ class _BrokerRun:
             raise
         except UnreadableError as error:
             self.unknown.append(log_folder.unreadable(error))
-
-    # the folders of a log dir
 
     def _load_dir(self, log_dir: LogDirFiles) -> None:
         """Simulate ``LogManager.loadLogs`` for a log dir."""
@@ -398,12 +395,7 @@ class _BrokerRun:
         return None if state is None else state.offsets.get(name)
 
     def _checkpoint(self, log_dir: LogDirFiles, name: str, *, late: bool = False) -> Offsets:
-        """Return the offsets of a checkpoint. A broken file takes the log dir offline.
-
-        A file with a malformed number counts as empty.
-
-        ``late``: a broker reads this checkpoint after the logs, so :meth:`_late_checkpoints` handles a broken file.
-        """
+        """Return the offsets of a checkpoint. A broken file takes the log dir offline, unless it is read ``late``."""
         if (known := self._read_before(log_dir, name)) is not None:
             return known
         entry = log_dir.entry(name)
@@ -456,10 +448,7 @@ class _BrokerRun:
         return _not_loaded(folder, cause)
 
     def _stray(self, folder: log_folder.LogFolder, log: LogStart) -> LogStart:
-        """Return the log with the outcome STRAY if the broker makes it stray (``isStrayReplica``), else unchanged.
-
-        The outcome is None if the files do not determine it.
-        """
+        """Return the log with outcome STRAY if the broker makes it stray, None if this is unknown, else unchanged."""
         if self.image is not None:
             topic = self.image.topics.by_name.get(log.topic)
             log = log._replace(assigned_id=None if topic is None else topic.id, is_assigned=self._is_assigned(log))
@@ -502,8 +491,6 @@ class _BrokerRun:
             text = f"the replicas of {topic.name}-{log.partition} are {state.replicas}, without node {self.node_id}"
             return StartCause(code=Code.NOT_ASSIGNED, file=folder.name, text=text)
         return None
-
-    # causes that depend on several folders
 
     def _twice(self) -> None:
         """Add the fatal causes for partitions with two current or two -future folders."""
@@ -638,10 +625,9 @@ class _BrokerRun:
 
         Before 4.0, only log dirs that fail while logs are loaded are affected. From 4.0 on, log dirs that were offline
         before are affected, too: a killed broker's partitions lose their leader when it registers again. After a clean
-        stop the broker leads no partition, and skips none.
-
-        From 4.0 on the result varies. ``LogDirFailureHandler`` may remove the id of the log dir first, and then
-        ``onlineLogDirId`` is False. Of 22 such logs, some starts created 0, others 6 or 22.
+        stop the broker leads no partition, and skips none. From 4.0 on the result varies. ``LogDirFailureHandler`` may
+        remove the id of the log dir first, and then ``onlineLogDirId`` is False. Of 22 such logs, some starts created
+        0, others 6 or 22.
         """
         live = next((each for each in self.dirs if each not in self.offline), None)
         if self.image is None or not self.decides or live is None or self.metadata_dir in self.offline or not failed:

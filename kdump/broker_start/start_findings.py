@@ -218,8 +218,6 @@ class _StartFindings:
         is_modern = self.context.is_kraft or self.context.is_complete
         return is_modern or cause.code is not Code.META_PROPERTIES_MISSING
 
-    # the broker and its log dirs
-
     def _fatal(self, cause: StartCause) -> Finding:
         finding = self._of_cause(cause, self.start.log_dirs[0], f"{NO_START}{cause.text}", None)
         advice = f"{finding.advice}{self._without_disk(finding.file)}" if cause.code is Code.FOLDER_IS_DANGLING else ""
@@ -348,8 +346,6 @@ class _StartFindings:
                 ),
             ),
         )
-
-    # partitions
 
     def _facts(self, log: LogStart) -> LogEvidence:
         return self.context.facts.get(log.path or "", LogEvidence())
@@ -569,7 +565,6 @@ class _StartFindings:
         )
 
     def _deleted(self, log: LogStart, name: str, records: int) -> Finding:
-        """Return the finding on the only folder of an assigned partition if it is a -delete folder."""
         where = log.path or log.folder or ""
         return Finding(
             level=Level.LOG,
@@ -583,10 +578,7 @@ class _StartFindings:
         )
 
     def _begun_elsewhere(self, log: LogStart, name: str, reached: Mapping[str, int]) -> Finding:
-        """Return the finding on an empty log that a start can create, because the partition's log dir is offline.
-
-        If the offline log dir has the folder, another finding counts its records as missing, so this one does not.
-        """
+        """Return the finding on a new empty log. If the offline folder exists, another finding counts its records."""
         held = any(other.outcome is StartOutcome.OFFLINE for other in self.by_partition[log.topic, log.partition])
         most = 0 if held else max(reached.values(), default=0)
         missing = f", and {many_are(most, 'record')} missing ({evidence_text(reached)})" if most else ""
@@ -774,7 +766,6 @@ class _StartFindings:
                 )
 
     def _skipping(self, log: LogStart) -> Iterator[Finding]:
-        """Yield the findings on indexes that make consumers skip records."""
         for cause in log.causes:
             if cause.code is Code.INDEX_SKIPS:
                 index = cause.file or ""
@@ -906,10 +897,7 @@ class _StartFindings:
         return bool(self.context.ids) and log.topic in self.context.compacted
 
     def _start_raised(self, log: LogStart, least: int) -> Finding:
-        """Return the finding on a log start offset that DeleteRecords cannot have set.
-
-        DeleteRecords would also have raised the start offset of the first leader epoch.
-        """
+        """Return the finding on a log start offset above the first leader epoch: DeleteRecords would raise both."""
         name, first = f"{log.topic}-{log.partition}", log.checkpoint_start or 0
         compacted = self._may_be_compacted(log)
         return Finding(

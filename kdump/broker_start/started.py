@@ -55,7 +55,7 @@ def metadata_image(
 ) -> ClusterImage | None:
     """Return the image of the metadata log if it is among ``partitions``, else None.
 
-    ``fail`` receives unreadable files. ``damage`` receives records that cannot be replayed.
+    ``fail`` receives unreadable files, ``damage`` texts on records that cannot be replayed and on several copies.
     """
     copies = [part for part in partitions if part.topic == CLUSTER_METADATA]
     if not copies:
