@@ -60,8 +60,6 @@ class RebuiltMetadata:
 
 @dataclass(frozen=True)
 class RebuiltPartition:
-    """A partition of the new cluster."""
-
     kind: ClassVar[str] = "partition"
 
     topic: str

@@ -144,10 +144,7 @@ def _groups(collector: ConsumerGroups, at: int) -> Iterator[RebuiltGroup]:
 
 
 def _expiry(line: CommittedLine, group: GroupLine | None) -> int | None:
-    """Return the expiry of a committed offset in ms, or None if it does not expire. Share groups have no expiry.
-
-    The offsets of topics to which a member of the group is subscribed do not expire.
-    """
+    """Return the expiry of a committed offset in ms; None for share groups, and for topics with a subscribed member."""
     return None if group is None or group.type == "Share" else line.expire_timestamp_ms
 
 
@@ -193,7 +190,6 @@ SPARE_MINUTES: Final = 30 * 24 * 60
 MOST: Final = 1_000
 """:func:`partition_count` tries only numbers of partitions below this limit."""
 CHANCE: Final = 1e-7
-""":func:`partition_count` prefers a larger number if the probability that it fits by chance is below this limit."""
 
 
 def partition_counts(folders: Iterable[VolumeFolder], fail: Callable[[UnreadableError], None]) -> dict[str, int]:
@@ -233,7 +229,7 @@ def partition_count(ids: Iterable[tuple[int, str]], least: int) -> int:
     """Return the most likely number of partitions, at least ``least``. ``ids`` are pairs of partition and id.
 
     A number fits if it gives each id the partition in which the id was found. The result is the greatest number that
-    hardly fits by chance (CHANCE), else the smallest that fits. Without ids, or if none fits, it is ``least``.
+    fits by chance with a probability below CHANCE, else the smallest that fits. Without ids or a fit it is ``least``.
     """
     known = tuple(ids)
     fits = [
@@ -242,6 +238,6 @@ def partition_count(ids: Iterable[tuple[int, str]], least: int) -> int:
         if all(coordinator_partition(text, number) == partition for partition, text in known)
     ]
     if not known or not fits:
-        return least  # with each number, some ids would be in another partition
+        return least
     smallest = fits[0]
     return next((number for number in reversed(fits) if (smallest / number) ** len(known) < CHANCE), smallest)

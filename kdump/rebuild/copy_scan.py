@@ -198,10 +198,7 @@ class ScannedCopy:
             spans.append(new)
 
     def _doubt_epochs(self, noted: EpochHistory) -> None:
-        """Move batches with a wrong leader epoch to ``doubtful``.
-
-        Epochs never decrease. A broker writes an epoch to its checkpoint before the first batch of this epoch.
-        """
+        """Move batches with a wrong epoch to ``doubtful``. Epochs never decrease, and a checkpoint has them first."""
         known = {entry.epoch for entry in noted.entries}
         starts = {entry.start_offset for entry in noted.entries}
         kept: list[BatchSpan] = []

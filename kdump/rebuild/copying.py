@@ -118,8 +118,7 @@ def write(
 
     ``root`` is the folder of :func:`kdump.output.files.new_folder`. Segments in ``journal`` are not written again.
     ``early`` has the names of partitions that :func:`write_partition` has written. ``done`` receives the size of each
-    segment. Raises UnreadableError if a source cannot be read or has changed since its batches were verified,
-    and OSError if a file cannot be written.
+    segment. Raises OSError, and UnreadableError if a source is unreadable, or has changed since it was verified.
     """
     tasks = [task for one in placed for task in _files_of(one)]
     if journal is not None:
@@ -292,7 +291,6 @@ class Journal:
         self._file.flush()
 
     def end(self) -> None:
-        """Delete the journal: all segments are written."""
         self._file.close()
         files.drop(self._path)
 

@@ -82,7 +82,6 @@ DELAY: Final = "log.initial.task.delay.ms"
 
 
 def listed(names: Sequence[str]) -> str:
-    """Return the first SHOWN names, and the number of the other names."""
     return first_of(names, SHOWN)
 
 

@@ -61,10 +61,7 @@ JOINED_BYTES: Final = 64 << 20
 
 
 class TakenSpan(NamedTuple):
-    """Batches of the new log from copy number ``copy``.
-
-    ``corrected``: the batch header in the file is wrong; the new log gets a header with ``base_offset`` and ``epoch``.
-    """
+    """Batches of copy number ``copy``. ``corrected``: ``base_offset`` and ``epoch`` replace those of the header."""
 
     base_offset: int
     last_offset: int

@@ -157,17 +157,12 @@ class LostCluster(NamedTuple):
 
 
 class CopyEnds(NamedTuple):
-    """The highest end offset of the copies of the metadata log, and the highest epoch in them."""
-
     end_offset: int
     epoch: int
 
 
 def ends(copies: Sequence[Partition], note: Callable[[str], None]) -> CopyEnds:
-    """Return the highest end offset and epoch of all copies: of last segments, snapshots and :func:`_epochs`.
-
-    ``note`` receives a message for each invalid or unreadable file.
-    """
+    """Return the highest end offset and epoch in the copies. ``note`` receives each invalid or unreadable file."""
     end, epoch = 0, 0
     for copy in copies:
         for snapshot in Copies([copy], Reporter(damage=note, note=note, fail=lambda error: note(str(error)))).snapshots:
@@ -342,10 +337,7 @@ def _partition(replicas: Sequence[int], epoch: int, version: int, directories: S
 
 
 def release_for(lost: LostCluster, named: StartRelease | None) -> StartRelease:
-    """Return the release of the new nodes: ``named``, or the oldest release that supports the metadata.version.
-
-    Raises UsageError if ``named`` is too old for the metadata or for KRaft.
-    """
+    """Return ``named``, or the oldest release for the metadata.version. Raises UsageError if unknown or too old."""
     level = lost.image.features.metadata_version
     if named is None:
         return oldest_for(level)

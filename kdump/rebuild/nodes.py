@@ -55,7 +55,6 @@ class NewNode(NamedTuple):
 
 
 def folder_of(number: int) -> str:
-    """Return the name of a node's log dir in the output."""
     return f"node-{number}"
 
 
@@ -84,10 +83,7 @@ def new_directory_id() -> bytes:
 
 
 def parse_nodes(texts: Sequence[str]) -> list[NewNode]:
-    """Return the nodes of ``--node``; if it is not given, the node DEFAULT.
-
-    Raises UsageError for a malformed value, a repeated id or address, and if no node is a controller.
-    """
+    """Return the nodes of ``--node``, or DEFAULT. Raises UsageError for a wrong or repeated node, or no controller."""
     found = [_node(text) for text in texts or (DEFAULT,)]
     _once("node id", (each.id for each in found))
     addresses = ((each.host, port) for each in found for port in (each.port, each.controller_port) if port is not None)

@@ -50,10 +50,7 @@ _OTHER_TOPIC: Final = "the folder has no topic id, and no batch in common with t
 
 
 class WantedPartition(NamedTuple):
-    """A partition of the image, and its copies, live ones first.
-
-    ``known_end``: the highest offset in committed offsets and checkpoints, if no copy exists; else 0.
-    """
+    """A partition and its copies, live ones first. ``known_end``: without a copy, the end offset in other files."""
 
     topic: str
     topic_id: bytes | None
@@ -458,10 +455,7 @@ class _Planning:
         before: TakenSpan | None,
         one: TakenSpan,
     ) -> bool:
-        """Return whether the span ``one`` must start a new segment. No segment of the leading copy starts there.
-
-        ``before`` is the previous span. The last segment in ``made`` has ``size`` bytes; ``most`` is the limit.
-        """
+        """Return whether the span ``one`` must start a new segment. No segment of the leading copy starts there."""
         if not made:
             return True
         if one.last_offset - made[-1][0] > MAX_RELATIVE_OFFSET:
@@ -542,10 +536,7 @@ class _Planning:
                     yield _left(one)
 
     def _producers(self, base: int) -> str | None:
-        """Return the path of the producer snapshot at the base offset of the first segment, or None.
-
-        No other file has the producers whose batches were deleted or are only in remote storage.
-        """
+        """Return the path of the producer snapshot at the base offset of the first segment, or None."""
         if base == 0:
             return None
         name = f"{base:020}.{file_names.PRODUCER_SNAPSHOT}"
@@ -588,10 +579,7 @@ def _of_one_topic(copies: list[_Copy]) -> tuple[list[_Copy], list[_Copy]]:
 
 
 def _may_be_of_one_topic(copy: ScannedCopy, proven: Iterable[ScannedCopy]) -> bool:
-    """Return whether a copy shares a batch with one of ``proven``, or shares no offset with any of them.
-
-    Batches are the same if their offsets, sizes and checksums are equal.
-    """
+    """Return whether a copy shares a batch (offsets, size, checksum), or no offset, with the copies in ``proven``."""
     overlaps = False
     for one in proven:
         own = list(_meeting(copy.spans, one.spans))

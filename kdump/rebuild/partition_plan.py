@@ -36,8 +36,7 @@ class LostOffsets:
 class PlannedPiece(NamedTuple):
     """Bytes of a source file that become part of a segment.
 
-    If the base offset or leader epoch in the file is wrong (no checksum covers them), ``corrected`` has both right
-    values; else None.
+    ``corrected``: the right base offset and leader epoch if one of them is wrong (no checksum covers them); else None.
     """
 
     path: str

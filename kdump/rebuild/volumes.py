@@ -43,7 +43,8 @@ class VolumeFolder:
     """A partition folder in a log dir.
 
     ``state`` is empty for a live replica, else ``delete``, ``future`` or ``stray``. ``topic_id`` has 16 bytes, or is
-    None if ``partition.metadata`` is missing or invalid.
+    None if ``partition.metadata`` is missing or invalid. ``high_watermark``, ``log_start`` and ``recovery_point`` come
+    from the checkpoints of the log dir, and are None unless the replica is live.
     """
 
     topic: str
@@ -63,17 +64,14 @@ class VolumeFolder:
 
     @property
     def high_watermark(self) -> int | None:
-        """The high watermark in the checkpoint of the log dir; None for -future, -delete and -stray folders."""
         return None if self.state else self.log_dir.high_watermarks.get(self.key)
 
     @property
     def log_start(self) -> int | None:
-        """The log start offset in the checkpoint of the log dir; None for -future, -delete and -stray folders."""
         return None if self.state else self.log_dir.log_starts.get(self.key)
 
     @property
     def recovery_point(self) -> int | None:
-        """The recovery point in the checkpoint of the log dir; None for -future, -delete and -stray folders."""
         return None if self.state else self.log_dir.recovery_points.get(self.key)
 
     @property
@@ -109,7 +107,6 @@ class Volumes:
 
     @property
     def cluster_id(self) -> str | None:
-        """The cluster id of the log dirs, or None if no log dir has a cluster id."""
         return next((each.cluster_id for each in self.log_dirs if each.cluster_id is not None), None)
 
     @property
@@ -263,8 +260,7 @@ class _Survey:
     def _partition(self, folder: Entry, *, is_named: bool) -> list[Entry] | None:
         """Return the files of a partition folder, or None for another folder.
 
-        With ``is_named`` the folder above has ``meta.properties`` or a checkpoint. Then the folder's name is enough,
-        unless it contains folders.
+        ``is_named``: the folder above is a log dir by its files. Then the name is enough, unless folders are inside.
         """
         parsed = file_names.parse_folder(folder.name)
         if parsed is None or folder.identity in self._seen:
