@@ -98,7 +98,6 @@ def fields_of(line: Any) -> Iterator[tuple[str, pa.DataType]]:
 
 
 def _type(hint: Any) -> pa.DataType:
-    """Return the Arrow type of a field by its annotation: a plain type, dataclass, tuple of one type, or dict."""
     args = [one for one in get_args(hint) if one is not NoneType]
     if hint in _PLAIN:
         return _PLAIN[hint]

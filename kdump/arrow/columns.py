@@ -43,11 +43,11 @@ _COLUMNS: Final = {column.name: column for column in (*RECORD, DECODED)}
 _TYPED: Final = frozenset(typed_columns.NAMES)
 _OF_CONTROL: Final = {"controlType", "coordinatorEpoch"}
 _MARKS: Final = {"aboveHighWatermark": ("high_watermark", "greater_equal"), "belowLogStart": ("log_start", "less")}
-"""Column -> the mark, an offset in :class:`kdump.rows.selection.SegmentFacts`, and the comparison with the mark."""
+"""Column -> the mark, an offset in :class:`kdump.rows.selection.SegmentFacts`, and how offsets are compared with it."""
 
 
 def growing(most: int) -> Iterator[int]:
-    """Yield sizes of record batches: 64 rows, then twice as many each time up to ``most``. So first rows come soon."""
+    """Yield sizes of record batches: 64 rows, so that the first rows come soon, then twice as many up to ``most``."""
     rows = 64
     while True:
         yield rows
@@ -80,10 +80,11 @@ def schema_of(names: Iterable[str], typed: TypedColumns | None = None) -> pa.Sch
 
 
 class Rows:
-    """Collects rows of one file for Arrow. ``names`` are the columns, in order.
+    """Collects rows of one file for Arrow. ``names`` are the columns, in order; ``typed`` makes those of a schema.
 
     :meth:`read` selects the records of a batch by the bounds of ``wanted``, in compiled code. If it returns False, the
     caller selects the records and passes them to :meth:`add`. The two methods never fill the same Arrow record batch.
+    ``most_rows`` fill a record batch. With ``null_headers``, ``headers`` is null for a record without headers.
     """
 
     def __init__(
@@ -96,10 +97,6 @@ class Rows:
         typed: TypedColumns | None = None,
         most_rows: int | None = None,
     ) -> None:
-        """``typed`` makes the columns from a registry's schema. ``most_rows``: number of rows of a full record batch.
-
-        With ``null_headers`` the column ``headers`` is null for a record without headers.
-        """
         self._most_rows = most_rows or ROWS
         self._file, self.wanted, self._null_headers, self._typed = file, wanted, null_headers, typed
         self._schema = schema_of(names, typed)
@@ -126,7 +123,6 @@ class Rows:
 
     @property
     def is_full(self) -> bool:
-        """Whether a record batch is full or done, so that the caller should call :meth:`take`."""
         return len(self) >= self._most_rows or self.size >= BYTES or bool(self._done)
 
     def add(self, item: SelectedBatch) -> None:
@@ -250,7 +246,6 @@ class Rows:
         return pa.array([None if value is None else json_text.plain(column, value) for value in values], kind)
 
     def _against_mark(self, column: Column, kind: pa.DataType) -> pa.Array:
-        """Return a column of :data:`_MARKS`: each offset compared with the mark; null if the mark is unknown."""
         import pyarrow as pa
         import pyarrow.compute as pc
 

@@ -1,7 +1,4 @@
-"""Writes Arrow record batches as Parquet or Arrow's IPC stream, and converts tables to DataFrames of pandas and Polars.
-
-Parquet is compressed with zstd, in row groups of bounded size.
-"""
+"""Writes Arrow record batches as Parquet (zstd) or Arrow's IPC stream; converts tables to pandas and Polars."""
 
 from __future__ import annotations
 
@@ -28,11 +25,7 @@ ROW_GROUP_BYTES: Final = 8 << 20
 
 
 def _is_payload(field: pa.Field) -> bool:
-    """Return whether a column has bytes other than keys, such as the values of records.
-
-    Parquet gets no statistics of such a column: they take five times its largest value in memory, and no reader uses
-    them.
-    """
+    """Return whether a column has bytes other than keys, such as the values of records."""
     import pyarrow as pa
 
     return bool(pa.types.is_binary(field.type)) and field.name != "key"
@@ -63,6 +56,7 @@ class ParquetFile:
         with signals.held():  # an import of a compiled library may swallow Ctrl-C
             from pyarrow import parquet
 
+        # statistics of payloads take five times the largest value in memory, and no reader uses them
         payloads = {field.name for field in schema if _is_payload(field)}
         others = [path for path in _leaves(schema) if path not in payloads] if payloads else True
         self._out = _Output(out)
@@ -71,7 +65,6 @@ class ParquetFile:
         self.rows = self._held_rows = self.held_bytes = 0
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Add rows, and write full row groups."""
         self._held.append(batch)
         self.rows += batch.num_rows
         self._held_rows, self.held_bytes = self._held_rows + batch.num_rows, self.held_bytes + batch.nbytes
@@ -133,8 +126,7 @@ def write_parquet(schema: pa.Schema, batches: Iterable[pa.RecordBatch], out: Bin
 FORMATS: Final = ("parquet", "arrow")
 
 
-_M_ARENA_MAX: Final = -8
-"""The parameter of ``mallopt`` for the number of heaps."""
+_M_ARENA_MAX: Final = -8  # the parameter of mallopt for the number of heaps
 
 
 class _NotInstalled:
@@ -149,10 +141,10 @@ class _NotInstalled:
 def small_arrow() -> None:
     """Reduce the memory of this process: no pandas, no NumPy, malloc instead of Arrow's pool, one heap for all threads.
 
-    pyarrow and DuckDB import pandas and NumPy if they are installed, which takes 65 MiB and 0.4 s of CPU. This function
-    blocks these imports for good: DuckDB repeats them at each connection, and a late import of NumPy crashes pyarrow.
-    Arrow's pool keeps up to 40 MiB of free memory (the environment can name another pool). With values of 1 MB, the
-    heaps of glibc, one per thread, keep up to 100 MiB of free memory. One heap is as fast.
+    pyarrow and DuckDB import pandas and NumPy if installed, which takes 65 MiB and 0.4 s of CPU. These imports are
+    blocked for good: DuckDB repeats them at each connection, and a late import of NumPy crashes pyarrow. Arrow's pool
+    keeps up to 40 MiB of free memory (ARROW_DEFAULT_MEMORY_POOL names another). With values of 1 MB, the heaps of
+    glibc, one per thread, keep up to 100 MiB. One heap is as fast.
     """
     from ctypes import CDLL
 
@@ -205,8 +197,7 @@ class TableResult:
     def to_parquet(self, path: str | PathLike[str], *, overwrite: bool = False) -> int:
         """Write the table to a Parquet file; return the number of rows. The file appears when it is complete.
 
-        Raises UsageError if ``path`` is in an input path, or exists and ``overwrite`` is false; UnreadableError on disk
-        errors.
+        Raises UsageError if ``path`` is in an input, or exists without ``overwrite``; UnreadableError for a disk error.
         """
         return to_parquet(self.to_arrow().to_reader(), path, overwrite=overwrite, inputs=self.paths)
 
@@ -248,7 +239,8 @@ def to_parquet(
 ) -> int:
     """Write a stream of record batches to a new Parquet file; return the number of rows.
 
-    Raises UsageError if ``path`` cannot be written or is in one of ``inputs``, and UnreadableError for a disk error.
+    Raises UsageError if ``path`` cannot be written, exists without ``overwrite`` or is in one of ``inputs``, and
+    UnreadableError for a disk error.
     """
     from kdump.output import files
 

@@ -1,4 +1,4 @@
-"""Makes Arrow rows from batch headers: one row per record, or one row per batch.
+"""Makes Arrow rows from batch headers: a row per record (:class:`HeaderRows`) or per batch (the functions).
 
 All values come from the header or the file, so the rows of a batch's records are equal; the header has their number.
 Batches of magic 2 are not decompressed. Batches in a run (:class:`kdump.segments.batch_runs.Run`) need no objects.
@@ -58,7 +58,7 @@ _RUN_COLUMNS: Final = {
 
 
 class HeaderRows:
-    """Makes rows of records from the headers of batches. ``names`` are columns of RECORD_COLUMNS."""
+    """Makes rows of records from batch headers. ``names`` are columns of RECORD_COLUMNS; ``lost`` gets damage."""
 
     def __init__(self, names: Sequence[str], lost: Callable[[DamagedRange], None]) -> None:
         self._names, self._lost = names, lost
@@ -70,7 +70,7 @@ class HeaderRows:
         self._rows = 0
 
     def batches(self, items: Iterable[SelectedBatch | DamagedRange]) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of ``items``, which a reader has read in the mode ``Take.HEADERS``. Raises UnreadableError."""
+        """Yield the rows of ``items``, read in the mode ``Take.HEADERS``, and an empty record batch for damage."""
         sizes = growing(ROWS)
         most = next(sizes)
         for item in items:
@@ -153,7 +153,6 @@ def _parts(item: SelectedBatch, columns: Sequence[Column]) -> Iterator[tuple[lis
 
 
 BATCH_COLUMNS: Final = tuple(column for column in rows.BATCH if column.name != "kind")
-"""The columns of a batch in Arrow, in the order of JSON lines."""
 _BATCH_ROWS: Final = 1 << 13
 """Maximum number of rows of an Arrow record batch. The rows of a batch run are not divided, and may exceed it."""
 
@@ -161,7 +160,7 @@ _BATCH_ROWS: Final = 1 << 13
 def of_batches(
     items: Iterable[SelectedBatch | DamagedRange], names: Sequence[str], lost: Callable[[DamagedRange], None]
 ) -> Iterator[pa.RecordBatch]:
-    """Yield a row per batch, with names of codecs and timestamp types. ``lost`` gets damage. Raises UnreadableError."""
+    """Yield a row per batch, with names of codecs and timestamp types; null if unknown. ``lost`` gets damage."""
     known = {column.name: column for column in BATCH_COLUMNS}
     columns = [known[name] for name in names]
     values: list[list[Any]] = [[] for _ in columns]

@@ -112,13 +112,13 @@ class _Binary:
 
 
 class KernelColumns:
-    """Columns that compiled code makes of well-formed records of magic 2. ``size``: decompressed bytes of batches."""
+    """Columns that compiled code makes of well-formed records of magic 2. ``size``: decompressed bytes of batches.
+
+    Only the bounds of offsets and times in ``wanted`` are applied. With ``stops_at_frames`` a batch is not added if one
+    of its records may have a schema id.
+    """
 
     def __init__(self, fields: Collection[str], wanted: Filter, *, stops_at_frames: bool = False) -> None:
-        """``fields`` are the fields to keep. Only the bounds of offsets and times in ``wanted`` are applied.
-
-        With ``stops_at_frames`` a batch is not added if one of its records may have a schema id.
-        """
         from kdump.kernel import arrow
 
         self._lines: Lines | None = None

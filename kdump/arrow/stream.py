@@ -93,7 +93,12 @@ def _in_one(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
 
 
 class RowStream:
-    """The rows of the records that a reader selects, segment by segment. ``wanted`` are the columns."""
+    """The rows of the records that a reader selects, segment by segment. ``wanted`` are the columns.
+
+    ``lost`` receives each damaged range, after the rows before it and an empty record batch. ``change`` yields a batch
+    without secrets; it is called only for partitions for which ``changes`` returns true. ``typed`` makes the columns
+    from a registry's schema. ``most_rows`` is the number of rows of a full record batch.
+    """
 
     def __init__(
         self,
@@ -106,18 +111,12 @@ class RowStream:
         typed: TypedColumns | None = None,
         most_rows: int | None = None,
     ) -> None:
-        """``lost`` receives each damaged range. ``typed`` makes the columns from a registry's schema.
-
-        ``change`` yields a batch without secrets; it is called only for partitions for which ``changes`` returns true.
-        ``most_rows`` is the number of rows of a full record batch.
-        """
         self.reader, self._names, self._lost, self._change, self._changes = reader, wanted, lost, change, changes
         self._typed, self._most_rows = typed, most_rows
         self._file: SegmentFacts | None = None
         self._rows: Rows | None = None
         self._before: list[pa.RecordBatch] = []
         self.batch_count = 0
-        """The number of batches that were read."""
         reader.outcomes = "transactionState" in wanted
         reader.for_columns = True
 
