@@ -91,8 +91,6 @@ Bounds = dict[str, Values]
 
 
 class Condition(NamedTuple):
-    """The bounds of a condition, and the names of its columns."""
-
     bounds: Bounds
     columns: frozenset[str]
 
@@ -233,7 +231,6 @@ def compared(name: str, sign: str, kind: str, value: Any) -> Bounds:
 
 
 def both(one: Bounds, other: Bounds) -> Bounds:
-    """Return the bounds of the conjunction of two conditions."""
     found = dict(one)
     for name, values in other.items():
         found[name] = found[name].both(values) if name in found else values

@@ -207,16 +207,11 @@ class Engine:
                 connection.register(name, kind(self.views[SECOND_NAMES.get(name, name)], reading))
 
     def query(self, text: str, params: Mapping[str, object], reading: QueryReading) -> Running:
-        """Return a query that has not started."""
         return Running(self, text, params, reading)
 
 
 class Running:
-    """A running query: its columns, and blocks of its rows.
-
-    ``close`` ends the query. Afterwards ``is_stuck`` is True if the thread still runs, because DuckDB cannot interrupt
-    some calls.
-    """
+    """A query in a thread of its own, which :meth:`wait` starts: its columns, and blocks of its rows."""
 
     def __init__(self, engine: Engine, text: str, params: Mapping[str, object], reading: QueryReading) -> None:
         self._engine, self._text, self._params, self._reading = engine, text, params, reading
@@ -252,7 +247,7 @@ class Running:
 
     @property
     def is_stuck(self) -> bool:
-        """Whether the query still runs after it was stopped."""
+        """Whether the thread still runs after :meth:`close`, because DuckDB cannot interrupt some calls."""
         return self._thread.is_alive()
 
     @property

@@ -71,7 +71,6 @@ class ReportedOnce:
         self.damage, self.note, self.fail = self._once(to.damage), self._once(to.note), self._once(to.fail)
         self.has_read = self.locked(to.progress)
         self.reporter = Reporter(self.damage, self._once(to.wrong), self.note, self.fail)
-        """The reporter for the collectors of answers."""
 
     def _once(self, report: Callable[[Any], object]) -> Callable[[Any], None]:
         def once(what: object) -> None:
@@ -125,7 +124,6 @@ class SqlInputs(NamedTuple):
 
     @property
     def views(self) -> Views:
-        """The views, with the columns of decoded payloads if there is a decoder."""
         return Views(decoded=self.decoder is not None, typed=self.typed)
 
     def decoding(self, options: Decoding | None, engine: Engine) -> SqlInputs:
@@ -158,10 +156,7 @@ class QueryReading:
         reads: Callable[[int], None] = discard,
         add_status: Callable[[int], None] = discard,
     ) -> None:
-        """``lost`` is as in :class:`ReportedOnce`. ``reads`` receives the number of bytes that a scan will read.
-
-        ``add_status`` receives the exit status of the check, if the query reads a view of its findings.
-        """
+        """``lost``: see ReportedOnce. ``reads`` gets the bytes of each scan, ``add_status`` a check's exit status."""
         self.inputs, self.report = inputs, ReportedOnce(report, lost)
         self._reads, self._add_status = self.report.locked(reads), self.report.locked(add_status)
         self.scans: list[ViewRead] = []
@@ -260,11 +255,9 @@ class QueryReading:
 
     @property
     def _hides(self) -> bool:
-        """Whether payloads are hidden or hashed."""
         return not self.inputs.payloads or self.inputs.redactor is not None
 
     def _changes(self, partition: Partition) -> bool:
-        """Return whether values of the partition's records may be changed before they are shown."""
         return self.inputs.redactor is not None or may_hold_secrets(partition.topic)
 
     def _shown(self, item: SelectedBatch) -> Iterator[SelectedBatch]:

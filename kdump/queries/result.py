@@ -36,7 +36,6 @@ class QueryResult(TableResult):
     wrong: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     paths: tuple[str, ...] = ()
-    """The paths that were read."""
 
     def rows(self) -> list[dict[str, Any]]:
         """Return the rows as dicts: bytes for a BLOB, datetimes for times."""
@@ -52,7 +51,6 @@ class QueryResult(TableResult):
         return f"<QueryResult: {many(self.table.num_rows, 'row')} of {names}{reports(self.damage)}>"
 
     def _repr_html_(self) -> str:
-        """Return an HTML table of the first rows, for notebooks."""
         rows = [list(row.values()) for row in self.table.slice(0, notebook.SHOWN + 1).to_pylist()]
         sentences = self.damage + self.wrong + self.notes
         return notebook.table(repr(self), self.table.schema.names, rows, sentences)

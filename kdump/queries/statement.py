@@ -33,10 +33,7 @@ class Query(NamedTuple):
 
 
 def quoted_offset(text: str) -> str:
-    """Return a query in which the column ``offset`` is quoted, because SQL reserves this word.
-
-    Before a number, a parameter or a bracket the word is the clause OFFSET and stays unquoted.
-    """
+    """Return a query with the column ``offset`` quoted, because SQL reserves this word for the clause OFFSET."""
     made = []
     for piece in _PIECE.finditer(text):
         word = piece["word"]

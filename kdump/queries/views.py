@@ -128,8 +128,6 @@ class LineView(View):
 
 
 class QuestionView(LineView):
-    """A view of one class of a question's lines."""
-
     def __init__(self, question: str, table: LineTable) -> None:
         super().__init__(question_named(question).called, table)
         self.question = question
@@ -157,10 +155,9 @@ def _table(tables: Iterable[LineTable], name: str) -> LineTable:
 
 
 class FindingView(View):
-    """The findings of ``kdump check``: the fields of :class:`kdump.findings.Finding`. Notes are left out."""
+    """The findings of ``kdump check``, but no notes. Without ``whole`` it lacks the fields of :data:`_OF_DETAILS`."""
 
     def __init__(self, name: str, doc: str, *, whole: bool) -> None:
-        """Without ``whole`` the view lacks the fields of :data:`_OF_DETAILS`."""
         super().__init__(name, "check", "finding", doc)
         self._whole = whole
 

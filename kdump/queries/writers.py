@@ -1,4 +1,4 @@
-"""Writes the rows of a query in an output format: table, CSV, JSON lines, Parquet or Arrow's stream."""
+"""Writes the rows of a query: as CSV, JSON lines, Parquet or Arrow's stream (:func:`write`), or as a table."""
 
 from __future__ import annotations
 
@@ -105,7 +105,6 @@ def _csv(types: Sequence[str], schema: pa.Schema, batches: Iterable[pa.RecordBat
 
 
 def _large_csv(row: Sequence[Any], texts: Sequence[Callable[[Any], str]], parts: Parts) -> None:
-    """Write a row with large values, whose texts are made piece by piece."""
     for place, (text, value) in enumerate(zip(texts, row, strict=True)):
         parts.add("," if place else "")
         if isinstance(value, LargeList) and isinstance(text, ListText):
