@@ -109,12 +109,10 @@ class MissingOffsets:
         return map(range, self._ends[::2], self._ends[1::2])
 
     def between(self, last: int, base: int) -> None:
-        """Add the offsets, if any, between ``last``, the end of a batch, and ``base``, the start of the next one."""
         if base > last + 1:
             self._ends.extend((last + 1, base))
 
     def within(self, places: PlacesInARow) -> None:
-        """Add the offsets that are missing between consecutive batches."""
         bases, lasts, *_ = places.columns
         if sum(lasts) - sum(bases) + places.batches == places.last_offset - places.base_offset + 1:
             return
@@ -227,7 +225,6 @@ class Chain:
 
 
 def changed(segment: Segment, position: int) -> UnreadableError:
-    """Return the error for a file that has changed since the first read."""
     where = f"byte {position}: the file has changed since kdump first read it"
     return UnreadableError(segment.name, where, "salvage a copy that no process writes to")
 
@@ -252,7 +249,6 @@ def in_rows(each: Segment, regions: Iterable[Region]) -> Iterator[BatchPlace | P
 
 
 def _rows_of(each: Segment, run: Run) -> Iterator[PlacesInARow]:
-    """Yield the places of a run without its first and last batch: one item for the batches in each CELL of offsets."""
     bases, row = run.column("base_offset"), 1
     while row < run.batch_count - 1:
         end_row = bisect_left(bases, _end_of_cell(bases[row]), row, run.batch_count - 1)

@@ -1,7 +1,4 @@
-"""The leader epochs of a log (:class:`EpochHistory`), which show whether a batch of a replica belongs to the log.
-
-The epochs come from ``leader-epoch-checkpoint`` and batches (KIP-101, class LeaderEpochFileCache).
-"""
+"""The leader epochs of a log, from ``leader-epoch-checkpoint`` and batches (KIP-101, class LeaderEpochFileCache)."""
 
 from __future__ import annotations
 
@@ -81,10 +78,7 @@ class EpochHistory:
 
 
 def noted(partition: Partition, note: Callable[[str], None]) -> tuple[EpochEntry, ...]:
-    """Return the entries of ``leader-epoch-checkpoint`` in order, without negative epochs; none if it is missing.
-
-    If the file is invalid or unreadable, ``note`` receives a message, and there are no entries either.
-    """
+    """Return ``leader-epoch-checkpoint`` without negative epochs; none if it is missing, or unusable (with a note)."""
     but = "the leader epochs come from the batches and other copies"
     found: tuple[EpochEntry, ...] | None = None
     try:

@@ -125,7 +125,6 @@ def _batches(
 
 
 def left_out(place: BatchPlace, kind: str, reason: str) -> LeftOutRange:
-    """Return the range for a valid batch that is left out of the merged log."""
     return LeftOutRange(
         place.segment, place.position, place.size, kind, reason, place.base_offset, place.last_offset + 1
     )
@@ -137,10 +136,7 @@ def _is_contradicted(
     following: BatchPlace | PlacesInARow | None,
     end: int | None,
 ) -> bool:
-    """Return whether a batch is out of order while the batches before and after it are in order.
-
-    ``end`` is the last offset of the earlier batches with the same leader epoch; None if there is none.
-    """
+    """Return whether a batch is out of order, but its neighbours are not. ``end``: the last offset of its epoch."""
     if before is None or following is None or place.base_offset == before.last_offset + 1:
         return False
     if end is not None and place.base_offset == end + 1:

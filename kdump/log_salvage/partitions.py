@@ -53,7 +53,6 @@ class Replicas:
         return sum(part.size for part in self.parts)
 
     def add(self, part: Partition, log_start: int | None = None) -> None:
-        """Add a replica with its log start offset, or None if no checkpoint has it."""
         self.parts.append(part)
         if log_start is not None:
             self.log_start = max(log_start, self.log_start or 0)

@@ -43,7 +43,6 @@ class SliceRange(NamedTuple):
         return self.last is None or (segment.base_offset or 0) <= self.last
 
     def may_have_lost(self, damage: Damage) -> bool:
-        """Return whether offsets of the range may have been in damaged bytes."""
         missing = damage.missing
         if missing is None:
             return True

@@ -58,7 +58,6 @@ SMALL: Final = 1 << 20
 STEP: Final = 8 << 20
 """The number of bytes of a segment that are reserved or flushed at a time."""
 UNREAD: Final = "unread.json"
-"""The file in ``lost+found`` that lists the inputs that could not be read, so that the output is incomplete."""
 MISSING: Final = '\n "missingOffsets": []'
 """The text in account.json before its missing offsets are inserted."""
 _GAP: Final = '  {\n   "missingFrom": %d,\n   "missingUntil": %d,\n   "belowLogStart": %s\n  }'
@@ -198,7 +197,7 @@ class _BytesDone:
 
 
 class _LogWriter:
-    """Writes batches in offset order to segments with indexes."""
+    """Writes batches in offset order to segments with indexes. ``span``: first and last base offset of the copies."""
 
     def __init__(
         self,
@@ -209,7 +208,6 @@ class _LogWriter:
         span: _Bounds,
         progress: Callable[[int], None] = lambda _: None,
     ) -> None:
-        """``span`` has the lowest and highest base offset of the copies. ``progress`` receives the bytes written."""
         self._span = span
         self._end = 0
         self._progress = progress
