@@ -31,10 +31,7 @@ class Access(NamedTuple):
     group: int | None = None
 
     def settle(self, descriptor: int, *, is_folder: bool) -> None:
-        """Set the group and the permissions of an open file or folder. The owner can always read it.
-
-        A file system without modes ignores this.
-        """
+        """Set the group and the permissions of an open file or folder. The owner can always read it."""
         mode = ((self.folder | 0o700) if is_folder else (self.file | 0o400)) & ~_umask()
         if self.group is not None and os.fstat(descriptor).st_gid != self.group:
             try:
@@ -72,7 +69,6 @@ def of_sources(partitions: Iterable[Partition]) -> Access:
 
 
 def of_files(found: Iterable[tuple[Files, str]]) -> Access:
-    """Return the permissions that all files allow."""
     access = ANY
     for files, path in found:
         access = access.without(_of(files, path))

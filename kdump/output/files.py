@@ -10,9 +10,6 @@
 - Errors name the path that the user gave.
 
 docs/outputs.md lists for each command the files that remain after a kill at each step.
-
-Bytes of local files are copied by ``copy_file_range``. This call clones data on Btrfs and XFS, and copies data inside
-the operating system elsewhere. If it fails, this process reads and writes the bytes: its error names the file.
 """
 
 from __future__ import annotations
@@ -68,8 +65,7 @@ class NewFiles:
     def publish(self, *, replaces: bool) -> list[Path]:
         """Move the files to their names, and return the paths. If a move fails, delete the moved files.
 
-        With ``replaces``, replace existing files, and do not delete moved files after an error. Raises TakenError,
-        OSError.
+        With ``replaces``, replace existing files, and keep the moved files after an error. Raises TakenError, OSError.
         """
         placed: dict[Path, tuple[int, int]] = {}
         try:
@@ -177,11 +173,10 @@ def new_folder(
 ) -> Iterator[Path]:
     """Return a folder to fill. It becomes ``target`` when the block ends, and is deleted if the block fails.
 
-    ``resumes`` receives the path of a dead run's folder, and returns whether this run continues in that folder. If the
-    block fails, the folder is kept if ``resumes`` returns True for it.
-
-    If ``target`` is an empty folder (``lost+found`` in it is ignored if empty), it gets the entries of the returned
-    folder. The entry ``last`` is moved last: if it is there, all are. Raises the errors of :func:`new_file`.
+    ``resumes`` gets the path of a dead run's folder, and returns whether this run continues in it. If the block fails,
+    a folder for which it returns True is kept. If ``target`` is a folder that is empty or has only an empty
+    ``lost+found``, it gets the entries of the returned folder. The entry ``last`` is moved last: if it is there, all
+    are. Raises the errors of :func:`new_file`.
     """
     path = Path(target)
     folder_must_be_free(path)
@@ -301,10 +296,7 @@ def drop(path: Path) -> None:
 
 
 def begin_flush(file: BinaryIO) -> None:
-    """Start writing a file to the disk, and drop its written pages from the page cache.
-
-    The later flush takes less time. The next writes reuse the dropped pages, and do not evict pages of other files.
-    """
+    """Start writing a file to the disk, and drop its written pages: the next writes reuse them and evict no others."""
     if hasattr(os, "posix_fadvise"):
         with suppress(OSError):  # this is only advice; the flush of the file raises errors of the disk
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
@@ -375,11 +367,10 @@ def _be_outside(target: Path, read: Path | None, out: str, path: str) -> None:
 
 
 def writable_file(out: str, *, overwrite: bool | None = None, option: str = "--overwrite") -> None:
-    """Raise an error if a file cannot be written at ``out``.
+    """Raise UsageError if ``out`` is not the name of a file or must not be replaced, UnreadableError if not writable.
 
-    ``overwrite``: whether an existing file may be replaced; None if the command has no option for this. ``option``: the
-    name of this option. Raises UsageError if ``out`` is not the name of a file or must not be replaced,
-    UnreadableError if its folder cannot be written.
+    ``overwrite``: whether an existing file may be replaced, None if the command has no option for it. ``option``: the
+    name of this option.
     """
     if out in {"", "-"}:
         raise UsageError(f"{out!r} is not the name of a file")
@@ -502,7 +493,7 @@ _FULL: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 def copy_range(source: LocalFile, position: int, size: int, target: BinaryIO) -> None:
-    """Append ``size`` bytes. Raises OSError, and UnreadableError if ``source`` is unreadable or ends early."""
+    """Append ``size`` bytes to ``target``. Raises OSError, UnreadableError if ``source`` is unreadable or too short."""
     target.flush()
     end = position + size
     while position < end:
@@ -514,7 +505,7 @@ def copy_range(source: LocalFile, position: int, size: int, target: BinaryIO) ->
 
 
 def _by_system(source: LocalFile, position: int, size: int, target: BinaryIO) -> int:
-    """Return the number of bytes that the system has copied; 0 if it cannot copy."""
+    """Copy with ``copy_file_range``, which clones on Btrfs and XFS. Return the number of bytes; 0 if it cannot copy."""
     descriptor = source.descriptor
     if descriptor is None or not hasattr(os, "copy_file_range"):
         return 0
@@ -527,6 +518,7 @@ def _by_system(source: LocalFile, position: int, size: int, target: BinaryIO) ->
 
 
 def _by_hand(source: LocalFile, position: int, size: int, target: BinaryIO) -> int:
+    """Copy in this process, whose errors name the file. Return the number of bytes."""
     data = source.read(position, size)
     if not data:
         raise UnreadableError(source.name, f"the file ends at byte {position}: it became shorter while kdump read it")

@@ -47,10 +47,7 @@ _HINT: Final = "name another place"
 
 
 def unwritable(target: object, error: OSError, *, within: str = "") -> UnreadableError:
-    """Return the error for an output that cannot be written, with a hint on what to do.
-
-    ``target`` is the output that the user named. ``within`` is the path that caused the error, if it is another.
-    """
+    """Return the error, with a hint, for the output ``target`` of the user. ``within``: another path that caused it."""
     reason = f"{within}: " if within else ""
     hint = _HINT if error.errno is None else _HINTS.get(error.errno, _HINT)
     return UnreadableError(target, f"cannot be written: {reason}{error.strerror or error}", hint)
@@ -71,11 +68,9 @@ class AnyPart:
         return identity(os.fstat(self.descriptor))
 
     def publish(self, target: Path, *, replaces: bool = False) -> None:
-        """Rename the part to ``target``. Raises TakenError if that exists and ``replaces`` is false."""
         publish(self.path, target, replaces=replaces)
 
     def close(self) -> None:
-        """Close the part and release its lock."""
         os.close(self.descriptor)
 
 
@@ -306,7 +301,6 @@ def put(part: Path, target: Path) -> None:
 
 @contextmanager
 def _lacking() -> Iterator[None]:
-    """Ignore the error of a system call that is not supported."""
     try:
         yield
     except OSError as reason:

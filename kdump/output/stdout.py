@@ -1,7 +1,4 @@
-"""Standard output in bytes. It has its own error class, escapes control characters on a terminal, and can use a pager.
-
-This module also replaces standard streams that were closed when kdump started.
-"""
+"""Standard output in bytes: its errors, escaped control characters, the pager. Reopens closed standard streams."""
 
 from __future__ import annotations
 
