@@ -93,10 +93,9 @@ class Answering:
     ) -> None:
         """Remove the options of :func:`inputs` from ``options``, and apply them.
 
-        The command reads ``topics``, if given, instead of the topics of --topic. It reads the topics in ``also``
-        completely: --topic and --partition do not limit them. ``leftovers``: read -future, -delete and -stray folders
-        too. ``every_folder``: read folders without a partition too. ``judges``: the command gives a verdict. A topic of
-        --topic that is not in the paths is then an error, not a warning.
+        ``topics`` replaces the topics of --topic. --topic and --partition do not limit the topics in ``also``.
+        ``leftovers``: read -future, -delete and -stray folders too. ``every_folder``: read folders without a partition
+        too. ``judges``: the command gives a verdict. A topic of --topic that is not in the paths is then an error.
         """
         from kdump.answers.collector import once
 
@@ -182,7 +181,6 @@ class Answering:
             self.session.note(f"{why}: kdump reads the partitions itself, without Spark on {self._who.master}")
 
     def reader(self, collectors: Sequence[Collector]) -> LogDirPass:
-        """Return the pass over log dirs that feeds the collectors and reports problems on standard error."""
         from kdump.answers.log_dir_pass import LogDirPass
 
         return LogDirPass(collectors, self.report._replace(progress=self.session.progress))

@@ -1,7 +1,7 @@
 """The help of a command: one screen for ``--help``, the full text for ``kdump help COMMAND``.
 
-A screen has at most SCREEN lines of 80 columns: usage, first paragraph, examples, exit status and the command's own
-options. Options that several commands share are only named; ``kdump help options`` explains them.
+A screen has at most SCREEN lines of 80 columns: usage, first paragraph, EXAMPLES examples, exit status and the
+command's own options. Options that several commands share are only named; ``kdump help options`` explains them.
 """
 
 from __future__ import annotations
@@ -20,9 +20,7 @@ if TYPE_CHECKING:
     Record = tuple[str, str]
 
 SCREEN: Final = 50
-"""Maximum number of lines of a command's ``--help``, at 80 columns."""
 EXAMPLES: Final = 5
-"""Maximum number of examples on a screen."""
 WHOLE: Final = "kdump.whole_help"
 """The key in the ``meta`` of a click context that requests the full help."""
 NAMES: Final = 30
@@ -73,7 +71,6 @@ class Command(click.Command):
         formatter.write(above + self._below(ctx, formatter.width, SCREEN - above.count("\n")))
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write all options section by section."""
         for title, options in self._by_section(ctx):
             if records := [record for option in options if (record := option.get_help_record(ctx)) is not None]:
                 with formatter.section(title):
@@ -155,7 +152,6 @@ def _name(ctx: click.Context, option: click.Option) -> str:
 
 
 def _cut(records: Sequence[Record], width: int) -> list[Record]:
-    """Return options with texts cut to one line, at the end of a sentence or clause."""
     column = min(max(len(name) for name, _ in records), NAMES) + 4
     return [(name, _first_words(text, width - column - 1)) for name, text in records]
 

@@ -102,7 +102,6 @@ class DumpOptions:
         self.no_payload: bool = given["no_payload"]
         self.redact = bool(given["redact"])
         self.redact_fields = shared.redacted_fields(given["redact"], self.decode)
-        """Fields of decoded payloads that are hashed."""
         self.redact_key: str | None = given["redact_key"]
         self.show_secrets: bool = given["show_secrets"]
         self.raw_output: bool = given["raw_output"]
@@ -257,7 +256,6 @@ class DumpOptions:
         return self.output if self.template is None else "format"
 
     def printing(self, redactor: Redactor | None) -> PrintOptions:
-        """Return the settings of the printer; ``redactor`` hashes payloads."""
         return PrintOptions(
             columns=self.columns,
             batches=self.batches,

@@ -29,10 +29,7 @@ if TYPE_CHECKING:
 
 
 class Piece(NamedTuple):
-    """The input of one step of a process: consecutive segments of partitions, or one part of a large segment.
-
-    ``size`` is in bytes. ``ends_segment`` is False if other parts of the segment follow.
-    """
+    """Segments of partitions in order, or one part of a large segment (``ends_segment``: its last). Size in bytes."""
 
     runs: list[tuple[Partition, tuple[Segment, ...]]]
     size: int
@@ -41,10 +38,7 @@ class Piece(NamedTuple):
 
 
 def pieces(partitions: Sequence[Partition], *, cut: bool, unpacks: bool) -> list[Piece]:
-    """Return the pieces of partitions in order. With ``cut``, large segments are divided into parts.
-
-    With ``unpacks``, batches are decompressed, so parts of compressed segments are smaller.
-    """
+    """Return the pieces in order. ``cut`` divides large segments; ``unpacks`` makes compressed parts smaller."""
     found: list[Piece] = []
     runs: list[tuple[Partition, tuple[Segment, ...]]] = []
     size = 0
@@ -193,6 +187,7 @@ class PieceWork:
 
 
 def print_pieces(dump: Dump, partitions: Sequence[Partition], jobs: int, out: BinaryIO) -> None:
+    """Like :meth:`kdump.command_line.dump_run.Dump.run`, with ``jobs`` processes. ``out`` is standard output."""
     run = dump.session
     progress, run.progress = run.progress, session.Progress()
     reader = dump.reader()

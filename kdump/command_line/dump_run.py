@@ -60,7 +60,6 @@ class Dump:
             self.stats = ReadStats()
 
     def stats_line(self) -> dict[str, object]:
-        """Return the line of --stats: the counts of segments, batches and records that were read."""
         read = self.stats
         unread = len(self.session.reported.failed)
         return {
@@ -233,7 +232,6 @@ class Dump:
             self.session.damaged_range(item.file.name, item.damage)
 
     def _may_be_secret(self, item: DamagedRange, printer: Printer | None) -> bool:
-        """Return whether the values in a damaged range may be parts of secrets."""
         if isinstance(printer, HidingPrinter):
             return printer.hides_in(item)
         if self.options.show_secrets or not may_hold_secrets(item.file.topic):
@@ -246,7 +244,8 @@ class Dump:
 def write_columns(dump: Dump, partitions: Iterable[Partition], paths: Sequence[str]) -> int:
     """Write the selected records to --out or standard output, as Parquet or Arrow; return the number.
 
-    Raises UsageError before the first read if pyarrow is missing or the file cannot be written.
+    Raises UsageError before the first read if pyarrow is missing or --out is refused. With --out, raises
+    UnreadableError, and writes no file, if an input is unreadable or writing fails.
     """
     options = dump.options
     if find_spec("pyarrow") is None:

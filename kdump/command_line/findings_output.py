@@ -42,7 +42,6 @@ FINDINGS: Final = [
     click.option("--notes", "--remarks", "remarks", is_flag=True, help="Print notes about healthy partitions too."),
     click.option("-v", "--verbose", is_flag=True, help="Print every finding. By default similar ones are folded."),
 ]
-"""Options of the commands that print findings."""
 
 
 def _without(options: set[str], words: list[str]) -> list[str]:
@@ -63,7 +62,6 @@ class FindingsOutput:
         self.summary.is_partial = whole != words
         self.summary.again = lambda: " ".join(("kdump", *(printable(shell_word(word)) for word in whole)))
         self._found: list[Finding] = []
-        """The findings for the verdict, without remarks: the first KEPT, then only grave ones."""
         self._started: list[Started] = []
 
     def add(

@@ -238,7 +238,6 @@ DECODE_NEEDS_FIELDS: Final = (
 TYPES_WITHOUT_HASHES: Final = "--redact cannot be combined with --subject: typed columns cannot hold a hash"
 KEY_COLUMNS: Final = frozenset({"key", "keyEncoding", "keyDecoded"})
 VALUE_COLUMNS: Final = frozenset({"value", "valueEncoding", "headers", "decoded", "valueDecoded"})
-"""Columns that hold values, headers or decoded payloads."""
 REMOTE: Final[list[Decorator]] = [
     Shared.option(
         "Remote storage",

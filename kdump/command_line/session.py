@@ -29,7 +29,6 @@ EVERY: Final = 0.2
 
 
 FULL, EMPTY = "━", "╌"
-"""The characters of a progress bar."""
 LONGEST_BAR, SHORTEST_BAR = 30, 5
 """Maximum and minimum width of a progress bar, in columns. With less room, the line has no bar."""
 BESIDE: Final = 9
@@ -39,10 +38,7 @@ SHOWN: Final = 10
 
 
 def share_done(done: int, total: int, shown: str, seconds: float) -> str:
-    """Return the text of a progress line: percentage, a bar, ``shown`` (the amounts as text), and the remaining time.
-
-    ``seconds`` is the time since the start. If ``done`` or ``total`` is 0, return only ``shown``.
-    """
+    """Return the progress after ``seconds``: percentage, bar, ``shown`` (amounts), time left; at 0 only ``shown``."""
     if not done or not total:
         return shown
     part = min(1.0, done / total)
@@ -117,7 +113,6 @@ class ReportedSoFar:
         self.failed: set[str] = set()
         """The printed errors on unreadable files and absent topics: each is printed once."""
         self.denied = False
-        """Whether kdump lacked the permission to read a file."""
         self.ranges: dict[str, Counter[str]] = {}
         """File -> the number of its damaged ranges of each kind."""
 
@@ -166,7 +161,6 @@ class Session:
         self.progress(size)
 
     def unwatch(self) -> None:
-        """Remove the progress line, before the output begins."""
         self.progress.clear()
         self.progress = Progress()
 
