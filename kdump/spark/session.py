@@ -1,7 +1,4 @@
-"""Starts a Spark session for one command, and runs tasks on its executors. Signals cancel its jobs.
-
-Java, PySpark and store clients are checked before the start.
-"""
+"""Checks Java, PySpark and store clients, starts a Spark session for a command, and runs tasks on its executors."""
 
 from __future__ import annotations
 

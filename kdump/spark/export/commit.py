@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 COMMIT: Final = "_commit.json"
 COPIES: Final = 16
-"""Number of files of an object store that are moved at the same time."""
 OLD: Final = ".old"
 """Suffix of the folder that keeps the old output while it is replaced."""
 _FIELDS: Final = {"request", "run", "staging", "replaces", "removes", "moves"}
@@ -145,10 +144,7 @@ def _finish(output: Output, staging: Folder, commit: Commit) -> None:
 
 
 def recover(output: Output) -> Commit | None:
-    """Complete and return the commit of a killed run, and delete uncommitted files of killed runs.
-
-    Returns None if there is no commit. Raises KdumpError if a file of the commit is missing.
-    """
+    """Complete and return the commit of a killed run, if there is one. Delete uncommitted files. Raises KdumpError."""
     for name in output.hidden_names():
         if name.endswith(OLD):
             _put_in_place(output, name.removesuffix(OLD))

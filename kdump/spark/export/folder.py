@@ -88,7 +88,6 @@ class Folder:
         return found
 
     def files(self, folder: str = "", *, deep: bool = True) -> list[str]:
-        """Return the sorted paths of :meth:`sizes`."""
         return sorted(self.sizes(folder, deep=deep))
 
     def folders(self) -> list[str]:
@@ -200,10 +199,7 @@ class Folder:
         self._replace(source, name, name)
 
     def settle(self, name: str) -> bool:
-        """Complete or undo a killed :meth:`write_text`. Return whether the file exists.
-
-        If the file is missing, a complete text under the :data:`NEW` name becomes the file. Other texts are deleted.
-        """
+        """Complete a killed :meth:`write_text` whose text is whole, or undo it. Return whether the file exists."""
         is_there, new = self.exists(name), name + NEW
         if self.exists(new):
             if is_there or not is_json(self.read_text(new)):

@@ -96,8 +96,7 @@ class Follower:
     def run(self, *, forever: bool, pause: float = PAUSE) -> Added:
         """Write all new records. If ``forever``, list the inputs again every ``pause`` seconds.
 
-        Raises the errors of :func:`kdump.spark.export.job.run`, and KeyboardInterrupt on Ctrl-C; ``added`` then has the
-        result.
+        Raises the errors of :func:`kdump.spark.export.job.run`, and KeyboardInterrupt; ``added`` then has the result.
         """
         self._forever = forever
         job.check(self._export, adds=True)
@@ -402,7 +401,6 @@ class Checkpoint:
         return sorted(int(stem) for stem in stems if stem.isascii() and stem.isdecimal())
 
     def _clear(self) -> None:
-        """Delete the uncommitted files of killed runs."""
         commit.clear(self._output)
         for name in self._output.files(CHECKPOINT, deep=False):
             if name.endswith(NEW):

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 BEAT: Final = 10.0
 SILENCE: Final = 120.0
 LOCK: Final = "lock"
-"""The ``name`` of the lock file for :meth:`~kdump.spark.export.output.Output.hidden`."""
 _GUARD: Final = "taking"
 _TRIES: Final = 50
 _PAUSE: Final = 0.02

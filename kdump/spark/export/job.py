@@ -158,10 +158,7 @@ _LOCAL: Final = re.compile(r"(?:file:(?://)?)?((?!.*://).*)", re.DOTALL)
 
 
 def _is_free(folder: Path) -> bool:
-    """Return whether a path does not exist, or has only the files of an unfinished export.
-
-    The next run completes an unfinished export if its journal is whole, and deletes its files otherwise.
-    """
+    """Return whether a path does not exist, or has only the files of an unfinished export."""
     try:
         names = {path.name for path in folder.iterdir()}
         new = COMMIT + NEW
@@ -199,10 +196,7 @@ def _forget(output: Output) -> None:
 
 
 def _committed_before(export: Export, output: Output, listener: Listener) -> dict[str, Any] | None:
-    """Complete the commit of a killed export. Return its manifest entry if it had the same settings, else None.
-
-    In mode overwrite, return None too: the export runs again and replaces the rows.
-    """
+    """Complete the commit of a killed export. Return its run if the settings are equal, but not in mode overwrite."""
     if output.exists(CHECKPOINT):
         return None
     commit = recover(output)
@@ -220,7 +214,6 @@ def _committed_before(export: Export, output: Output, listener: Listener) -> dic
 
 
 def _request(export: Export) -> dict[str, Any]:
-    """Return the settings that identify an export."""
     return {
         "paths": list(export.paths),
         "options": export.options,
@@ -315,10 +308,7 @@ def _survey_there(
 
 
 class WrittenRows(NamedTuple):
-    """The result of writing: the number of rows, the account of each split, the damaged ranges of files, and files.
-
-    ``files``: path of each file of records -> number of rows, or None if the file format does not store this number.
-    """
+    """The number of rows, the account of each split, damage by input file, rows by output file (None: unknown)."""
 
     rows: int
     parts: dict[int, account.SplitAccount]

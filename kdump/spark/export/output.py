@@ -35,7 +35,6 @@ UNDECODED: Final = "_undecoded"
 """With ``--partition-by subject``: the folder of records without a subject, or whose value cannot be decoded."""
 CHECKPOINT: Final = "_checkpoint"
 WRITING: Final = "_writing.json"
-"""A file next to the manifest of a table. It exists while a Spark writer writes the table."""
 FORMATS: Final = ("parquet", "orc", "json", "csv")
 """The formats that an export commits and counts itself; others are tables (:class:`Table`)."""
 _WRITE: Final = {
@@ -72,7 +71,6 @@ FOOTERS: Final = 8
 
 
 def exists(path: str) -> UsageError:
-    """Return the error for an output that exists, in mode ``error``."""
     return UsageError(f"{path} exists already: add --mode overwrite or --mode append, or choose another --out")
 
 
@@ -85,7 +83,6 @@ class Output(Folder):
         self._kept: frozenset[str] | None = None
 
     def like(self, path: str, shown: str) -> Output:
-        """Return an Output of the same kind for the folder ``path``, in which this output is prepared."""
         return Output(self._spark, path, self._format, shown)
 
     @property
@@ -281,10 +278,7 @@ class Output(Folder):
         return manifest
 
     def write_runs(self, runs: list[Any], steps: int | None = None) -> int:
-        """Write the manifest of these runs with their totals, and return its length in characters.
-
-        ``steps`` is the number of the last step in the manifest, or None if the output has no steps.
-        """
+        """Write the manifest of runs, with totals and the number of the last step. Return its length in characters."""
         totals = account.totals(run["totals"] for run in runs)
         counted = {} if steps is None else {"steps": steps}
         text = json.dumps(

@@ -45,7 +45,6 @@ if TYPE_CHECKING:
 PARTS: Final = "_parts"
 WRITERS: Final = 64
 MOVES: Final = 8
-"""Number of files of a store that are moved at the same time."""
 HELD_BYTES: Final = 32 << 20
 """Maximum number of bytes of Arrow columns that a task keeps in memory for its files."""
 NULL_FOLDER: Final = "__HIVE_DEFAULT_PARTITION__"
@@ -65,10 +64,7 @@ class WrittenParts(NamedTuple):
 
 @dataclass(frozen=True)
 class LocalParts:
-    """The files of tasks in the folder ``root``, on a disk that the driver and all workers share.
-
-    Each attempt has its own folder in :data:`PARTS`. ``shown`` is the name of the output in errors.
-    """
+    """The files of tasks in the folder ``root``, on a disk that driver and workers share. Errors name ``shown``."""
 
     root: str
     shown: str

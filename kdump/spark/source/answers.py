@@ -60,8 +60,8 @@ Row = dict[str, Any]
 class SaidLine:
     """A message that a command prints on standard error, and that affects the exit status of the command.
 
-    ``kind`` is ``unreadable`` (bytes that a failing disk does not return, or damage of a tiered segment), ``damage``,
-    or ``derived`` (a wrong derived file, which is not used).
+    ``kind`` is ``unreadable`` (by a failing disk, or a damaged tiered segment), ``damage``, or ``derived`` (a wrong
+    derived file, which is not used).
     """
 
     kind: ClassVar[str] = UNREADABLE
@@ -88,10 +88,7 @@ class AnswerTask(NamedTuple):
 
 
 def _asking(options: SourceOptions, note: Callable[[str], None], rows: list[Row]) -> Asking:
-    """Find the partitions that ``options`` select. Return them with the selection, the time and a reporter.
-
-    The reporter adds messages on damage to ``rows``. Raises UsageError, and UnreadableError like :func:`refuse`.
-    """
+    """Return the selected partitions, with a :func:`_reporter` to ``rows``. Raises UsageError and UnreadableError."""
     report = _reporter(rows, note, skip=options.skip_unreadable)
     question = question_named(options.output)
     every = question.every_folder

@@ -30,9 +30,7 @@ if TYPE_CHECKING:
 
 
 class KdumpDataSource(Carried, DataSource):
-    """Kafka's segments as a DataFrame.
-
-    Name: ``kdump``
+    """Kafka's segments as a DataFrame: ``spark.read.format("kdump").load("/var/lib/kafka/data")``.
 
     Schema: :data:`kdump.arrow.schema.RECORDS`, :data:`~kdump.arrow.schema.DECODED` with the option ``decode``, and
     typed columns with ``schema``. For the output ``batches``: :data:`~kdump.arrow.header_rows.HEADER_FIELDS`. For
@@ -41,10 +39,6 @@ class KdumpDataSource(Carried, DataSource):
 
     Options: :data:`kdump.spark.source.options.OPTIONS`. The path is a segment, a partition folder, a log dir, a glob,
     or a URI of any of these.
-
-    Examples
-    --------
-    >>> spark.read.format("kdump").load("/var/lib/kafka/data")  # doctest: +SKIP
     """
 
     def __init__(self, options: MutableMapping[str, str]) -> None:

@@ -1,7 +1,6 @@
 """The listings of one run, which show whether an unread segment has disappeared.
 
-A run lists its inputs more than once. The names and sizes of the other segments may explain why an unread segment has
-disappeared:
+A run lists its inputs more than once. The names and sizes of the other segments may explain why a segment is missing:
 
 - Retention deletes the oldest segments (``LocalLog.deleteSegments``): no earlier segment exists, but a later one does.
 - Compaction replaces a segment and deletes the segments merged into it (``Cleaner.cleanSegments``): the nearest earlier
@@ -148,7 +147,6 @@ def _first_unread(key: str, listed: list[ListedSegment], mark: Mark) -> int:
 
 
 def _is_explained(before: list[ListedSegment], number: int, now: list[ListedSegment]) -> bool:
-    """Return whether retention, compaction or truncation explains the deletion of segment ``number``."""
     base = before[number].base
     left = {one.base: one for one in now if one.base is not None}
     for earlier in reversed(before[:number]):

@@ -84,7 +84,6 @@ class Mark(NamedTuple):
 
 
 NO_BATCH: Final = -1
-"""The value of ``batch`` for a file without a valid batch."""
 NOT_LOOKED_UP: Final = -2
 """The value of ``batch`` until the batch is looked up, at the end of a trigger. No stored mark has it."""
 START: Final = Mark()
@@ -144,10 +143,7 @@ def holds(segment: Segment, mark: Mark) -> bool:
 
 
 def cut_back(partition: Partition, mark: Mark) -> int | None:
-    """Return the first Kafka offset at which the log differs from the records read before ``mark``, or None.
-
-    Differences by compaction, or by deletion of segments, do not count.
-    """
+    """Return the first offset at which the log before ``mark`` was rewritten, or None. Compaction does not count."""
     if mark.offset is None or not partition.segments or any(holds(one, mark) for one in partition.segments):
         return None
     end = end_of_log(partition).offset

@@ -1,7 +1,6 @@
 """The options of the Spark source, each declared once with its name, parser and meaning.
 
-Options that Spark's Kafka source has too have the same names and conventions: ends are exclusive, and names are
-case-insensitive.
+The conventions are those of Spark's Kafka source: ends are exclusive, and names are case-insensitive.
 """
 
 from __future__ import annotations
@@ -108,7 +107,6 @@ class SourceOptions:
     typed_names: tuple[str, ...] = ()
     """The columns of the subject. The driver sets them after it has read the schemas."""
     pushed: Pushed | None = None
-    """The topics and partitions that pass Spark's filters."""
 
     @property
     def committed(self) -> bool:
@@ -162,10 +160,7 @@ class SourceOptions:
 
 
 class Option(NamedTuple):
-    """An option: name, parser of the text (which raises ValueError), description of valid texts, and meaning.
-
-    ``of`` has the outputs that use the option; empty if most outputs use it.
-    """
+    """An option: name, parser (raises ValueError), description of valid texts, meaning, and its outputs (most: ())."""
 
     name: str
     read: Callable[[str], Any]
@@ -521,11 +516,9 @@ class ValueSpan:
     values: frozenset[Any] | None = None
 
     def among(self, values: frozenset[Any]) -> ValueSpan:
-        """Return the span of values that are also in ``values``."""
         return replace(self, values=values if self.values is None else self.values & values)
 
     def within(self, low: int | None, high: int | None) -> ValueSpan:
-        """Return the span of values that are also at least ``low`` and below ``high``."""
         lows = [limit for limit in (self.low, low) if limit is not None]
         highs = [limit for limit in (self.high, high) if limit is not None]
         return replace(self, low=max(lows, default=None), high=min(highs, default=None))
@@ -551,7 +544,6 @@ class Pushed:
     is_nothing: bool = False
 
     def takes(self, partition: Partition) -> bool:
-        """Return whether a partition may have rows that pass the filters."""
         if self.is_nothing or partition.topic is None or partition.partition is None:
             return not self.is_nothing
         return self.topic.holds(path_text(partition.topic)) and self.partition.holds(partition.partition)

@@ -167,8 +167,7 @@ def _with_progress(partitions: Sequence[T], progress: Callable[[str], None]) -> 
 def group(splits: Iterable[Split], options: SourceOptions) -> list[list[Split]]:
     """Return the splits of each task. Small splits share a task, because each task has a cost.
 
-    There are about ``min_partitions`` tasks if there are enough bytes. A task with several splits does not get more
-    bytes than the split size.
+    There are about ``min_partitions`` tasks if the bytes suffice. A task of several splits has at most ``split_bytes``.
     """
     splits = list(splits)
     total = sum(split.size + OPEN_COST for split in splits)
@@ -408,10 +407,7 @@ def _may_hold(chunk: ChunkSummary, options: SourceOptions, stable: int | None, o
 
 
 def cuts(segment: Segment, split_bytes: int, start: int = 0, stop: int | None = None) -> list[int]:
-    """Return positions that divide a part of a segment: starts of valid batches, about ``split_bytes`` apart.
-
-    They come from the offset index if it is valid, else from the headers of batches.
-    """
+    """Return starts of valid batches about ``split_bytes`` apart, from a valid offset index, or else from headers."""
     stop = segment.size if stop is None else stop
     if stop - start <= split_bytes:
         return []

@@ -1,4 +1,9 @@
-"""Reads a split, a part of a segment, as Arrow batches. A Spark task does this; the driver has planned the split."""
+"""Reads a split, a part of a segment, in a Spark task: yields the Arrow rows of an output (:func:`read_all`).
+
+The driver has planned the split (:mod:`kdump.spark.source.planning`). In mode FAILFAST damage raises UnreadableError.
+In other modes the records around it are read, and the task prints it. Unreadable bytes raise UnreadableError in every
+mode. With ``skipUnreadable``, except in FAILFAST, those of a failing disk become a damaged range.
+"""
 
 from __future__ import annotations
 
@@ -93,7 +98,6 @@ def contents(
     """Yield the batches, damaged ranges and padding of ``split``.
 
     Compiled code adds the records of the batches that it supports to ``rows``; it yields these batches without records.
-
     Raises UnreadableError at the first damage in mode FAILFAST. In every mode it is raised for unreadable bytes or a
     file that has become shorter; Spark then retries the task. With ``skip_unreadable``, if a failing disk does not
     return bytes, the rest of the split after the last content is one damaged range instead.
@@ -329,7 +333,6 @@ def damaged(split: Split, lost: Iterable[Damage], options: SourceOptions) -> Ite
 def _records(
     split: Split, source: files.Source, options: SourceOptions, tally: Tally | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the records; ``tally`` counts the bytes."""
     below = min((end for end in (options.ending_offset, split.stable) if end is not None), default=None)
     bounded = wanted(replace(options, ending_offset=below))
     file = split.file._replace(decoder=schema.decoder(options))

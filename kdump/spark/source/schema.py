@@ -39,8 +39,7 @@ DAMAGED: Final = (
 """The output ``damaged``: ranges of bytes without a readable batch.
 
 A very long range has several consecutive rows. A range that the disk does not return is one row without ``bytes``; its
-``damage`` is ``unreadable``. The offsets from ``missingFrom`` to before ``missingUntil`` may be lost; null means
-unknown.
+``damage`` is ``unreadable``. The offsets from ``missingFrom`` to before ``missingUntil`` may be lost (null: unknown).
 """
 
 ACCOUNT: Final = (
@@ -74,8 +73,7 @@ FINDINGS: Final = (
 )
 """The output ``findings``: the fields of ``kdump/findings.schema.json``; ``expected`` and ``found`` are texts.
 
-``kind`` is ``finding``, ``remark``, or ``unreadable``. For an unreadable file only ``file`` and ``text`` (the reason)
-are set.
+``kind`` is ``finding``, ``remark`` or ``unreadable``. For ``unreadable`` only ``file`` and ``text`` are set.
 """
 
 
@@ -111,7 +109,6 @@ def typed_columns(options: SourceOptions) -> TypedColumns | None:
 
 
 def arrow_schema(options: SourceOptions) -> pa.Schema:
-    """Return the Arrow schema of the output records."""
     return schema_of(options.names, typed_columns(options))
 
 

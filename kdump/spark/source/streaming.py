@@ -100,8 +100,7 @@ class Advance(NamedTuple):
 def initial(options: SourceOptions, note: Callable[[str], None], listings: Listings | None = None) -> Offsets:
     """Return the first offset of a stream: by the options of Kafka's source; without them {}, the start of each folder.
 
-    ``note`` is called for each missing topic or partition; ``listings`` are the run's listings. Raises UsageError,
-    DataLossError and UnreadableError.
+    ``note`` is called for each missing topic or partition. Raises UsageError, DataLossError and UnreadableError.
     """
     known = listings or Listings()
     return {} if options.kafka is None else _until_still(lambda _: _initial(options, note, known), options)
@@ -131,8 +130,7 @@ def _initial(options: SourceOptions, note: Callable[[str], None], listings: List
 def ends(options: SourceOptions, start: Offsets | None = None, listings: Listings | None = None) -> Ends:
     """Return the end offset of each folder: the offset after its last valid batch.
 
-    Raises UnreadableError. With ``failOnDataLoss`` it is also raised if a segment after ``start`` in ``listings`` has
-    disappeared.
+    Raises UnreadableError, with ``failOnDataLoss`` also if a segment after ``start`` in ``listings`` has disappeared.
     """
     known, marks = listings or Listings(), {key: Mark(**fields) for key, fields in (start or {}).items()}
     return _until_still(lambda _: _ends(options, marks, known), options)
@@ -274,10 +272,7 @@ def partitions(
 
 
 def _restarted(partition: Partition, mark: Mark, here: str) -> Mark:
-    """Return the mark at which a stream continues: ``mark`` if the log still has the records before it.
-
-    For a new topic id, return START. For a truncated and rewritten log, return a mark at the first offset that differs.
-    """
+    """Return where a stream continues: ``mark``, START for a new topic id, or the first offset that was rewritten."""
     if mark.topicId and here and here != mark.topicId:
         return START
     cut = cut_back(partition, mark)
@@ -306,12 +301,11 @@ class _Meter:
         self._limits = limits
         self._files = self._bytes = self._records = 0
         self.stable: int | None = None
-        """The offset at which the trigger stops in the partition (last stable or target offset); None for no limit."""
         self.is_stopped = self.is_full = False
         self._before = (0, 0, False)
 
     def go_on(self, stable: int | None) -> None:
-        """Begin the next partition. The trigger stops at the offset ``stable`` (None: no limit)."""
+        """Begin the next partition, up to ``stable``: the last stable or the target offset, or None for no limit."""
         self.is_stopped = False
         self.stable = stable
 
@@ -340,7 +334,6 @@ class _Meter:
 
     @property
     def room(self) -> TriggerLimits:
-        """The bytes and records that are left within the limits."""
         most, records = self._limits.bytes, self._limits.records
         return TriggerLimits(
             bytes=None if most is None else most - self._bytes,
@@ -348,7 +341,6 @@ class _Meter:
         )
 
     def holds(self, size: int, records: int) -> bool:
-        """Return whether ``size`` bytes and ``records`` records are within the limits."""
         room = self.room
         return (room.bytes is None or size <= room.bytes) and (room.records is None or records <= room.records)
 
@@ -453,8 +445,7 @@ def _take(partition: Partition, place: tuple[Segment, int], at: Mark, meter: _Me
 def _skip(segment: Segment, source: Source, position: int, at: Mark, meter: _Meter) -> int:
     """Return a position up to which all batches are within the limits of ``meter``, and count these batches.
 
-    It is the position of the second last index entry within the limits, so at least one batch within the limits
-    follows. Without such an entry the result is ``position``.
+    It is the second last index entry within the limits, so that at least one such batch follows; else ``position``.
     """
     room = meter.room
     first = segment.base_offset if at.offset is None else at.offset

@@ -37,10 +37,7 @@ def subject_of(batch: pa.RecordBatch) -> str | None:
 
 
 class SubjectRows:
-    """Collects rows of one file like :class:`~kdump.arrow.columns.Rows`, for several subjects.
-
-    ``names`` are the wanted columns. The typed columns of the subject follow them.
-    """
+    """Like :class:`~kdump.arrow.columns.Rows`, for several subjects. The subject's typed columns follow ``names``."""
 
     def __init__(self, file: SegmentFacts, names: Sequence[str], wanted: Filter, decoder: PayloadDecoder) -> None:
         self.wanted = wanted
@@ -71,7 +68,6 @@ class SubjectRows:
 
     @property
     def is_full(self) -> bool:
-        """Whether the rows fill a record batch, so that the caller should call :meth:`take`."""
         rows = self._rows.values()
         return sum(map(len, rows)) >= ROWS or sum(one.size for one in rows) >= BYTES
 
