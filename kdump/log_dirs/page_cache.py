@@ -27,7 +27,10 @@ _MISSING: Final = re.compile(rb"\0+")
 
 
 class Guard:
-    """Notes which pages of an open file are cached before a read, and evicts the others later. May raise OSError."""
+    """Notes which pages of an open file are cached before a read, and evicts the others at the next read or close.
+
+    Raises OSError if the system does not report the cached pages.
+    """
 
     def __init__(self, fd: int, size: int) -> None:
         self._fd = fd

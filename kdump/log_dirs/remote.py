@@ -324,8 +324,8 @@ def seconds() -> float:
 class Retries:
     """Retries the operations of one store after TRANSPORT and RIGHTS errors. Ctrl-C ends a pause.
 
-    If all tries of an operation fail, later errors of its kind are not retried: TRANSPORT errors until the store has
-    answered, RIGHTS errors for good. A RIGHTS error before the first answer is not retried either: the keys are wrong.
+    If all tries of an operation fail, later errors of its kind are not retried: TRANSPORT errors until the next answer
+    of the store, RIGHTS errors for good. Before the first answer no RIGHTS error is retried: the keys are wrong.
     """
 
     def __init__(self) -> None:

@@ -130,7 +130,7 @@ def alone(batch: Batch) -> Run:
 
 
 class Entries(Batches):
-    """Consecutive uncompressed messages of magic 0 and 1: bytes ``at`` to ``stop`` of ``block``. Like :class:`Run`."""
+    """Consecutive uncompressed messages of magic 0 and 1: bytes ``at`` to ``stop`` of ``block`` (see :class:`Run`)."""
 
     __slots__ = ("at", "block", "limit", "position", "size", "start", "stop")
     rows = None

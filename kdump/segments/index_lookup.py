@@ -153,7 +153,7 @@ class Seeker:
         return None
 
     def _check(self, index: OffsetIndex, slot: int, entry: OffsetPosition) -> RecordBatch:
-        """Return the batch at an entry's position. Raises WrongIndexError if it or the entry before contradicts it."""
+        """Return the batch at an entry's position. Raises WrongIndexError if there is none or the entry is wrong."""
         path = self._where.siblings["index"]
         batch = self._batch(entry.position)
         if batch is None:

@@ -103,7 +103,7 @@ OnError: TypeAlias = Literal["stop", "skip", "resync"]
 
 
 class RunKinds(NamedTuple):
-    """Batches in runs: magic 2 without a bit of ``excluded``; with ``messages`` also uncompressed magic 0 or 1."""
+    """Runs have batches of magic 2 without the bits ``excluded``; with ``messages`` also uncompressed magic 0 and 1."""
 
     excluded: int
     messages: bool = False
