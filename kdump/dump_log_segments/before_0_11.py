@@ -186,7 +186,7 @@ def unwrapped(entry: Message, dialect: Dialect, limit: int) -> Iterator[Message]
 
 
 def _alike(found: Iterable[Frame], data: memoryview, wrapper: Message) -> Iterator[Frame]:
-    """Yield the frames inside a wrapper, if the release checks their magic. Raises DamageError at another magic."""
+    """Yield the frames inside a wrapper. Raises DamageError at a message with another magic than the wrapper's."""
     for frame in found:
         magic = Message(data[frame.start : frame.end], frame.offset, wrapper.position).magic
         if magic != wrapper.magic:

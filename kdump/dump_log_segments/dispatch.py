@@ -1,4 +1,4 @@
-"""Dumps a list of files (:func:`dump_files`), each with the printer for the suffix of its name."""
+"""Dumps a list of files to the output of a run (:func:`dump_files`), each with the printer for its suffix."""
 
 from __future__ import annotations
 
@@ -57,7 +57,6 @@ DUMP: Final[dict[str, Callable[[DumpRun, str], None]]] = {
     "snapshot": lambda run, path: _indexes().dump_snapshot(run, path),
     "checkpoint": _checkpoint,
 }
-"""Suffix -> the function that dumps files with this suffix."""
 
 
 def dump_files(run: DumpRun, files: list[str]) -> None:

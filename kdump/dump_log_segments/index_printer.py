@@ -2,6 +2,7 @@
 
 Entries of offset and time indexes are compared with the log while they are printed. Mismatches are reported at the end
 of the run. Compiled code confirms most entries. Python compares the others, or all for a release with other rules.
+Where the release stops, the functions raise DamageError or UnreadableError after the same output.
 """
 
 from __future__ import annotations
@@ -190,10 +191,7 @@ class TimeEntries:
         return start
 
     def _read_on(self, start: int) -> None:
-        """Read all batches from ``start`` on, because the release does so for each entry. Raises DamageError.
-
-        Some positions are stored. A later call stops at them, because an earlier call has read the batches after them.
-        """
+        """Read the batches from ``start`` on, up to one from which an earlier call read the log. Raises DamageError."""
         last = -BLOCK
         for batch in _batches(self._run, self._log, start, self._log.size, self._window):
             if batch.position in self._passed:
@@ -280,7 +278,6 @@ def _records(run: DumpRun, batch: RecordBatch) -> Iterator[Record | Message]:
     codec_name(run.dialect, batch.codec)
     if isinstance(batch, Message):  # unlike records, messages may have wrong key and value sizes
         return batch.messages(run.options.max_batch_bytes, in_chunks=run.dialect.reads_lz4_in_chunks)
-    # a batch of magic 2
     return cast("Batch", batch).records(run.options.max_batch_bytes, in_chunks=run.dialect.reads_lz4_in_chunks)
 
 

@@ -60,8 +60,6 @@ OF_WRAPPER: Final = OF_ENTRY.keys() - OF_MESSAGE.keys()
 
 
 class KernelLines:
-    """Prints batches of magic 2 with compiled code."""
-
     def __init__(self, printer: LineValues) -> None:
         self.printer = printer
         self.decodes = printer.run.parser is not None
@@ -70,7 +68,6 @@ class KernelLines:
         self.shapes = printer.run.shapes
 
     def end(self) -> None:
-        """Free the memory of compiled code."""
         del self.ahead, self.writer
 
     def batch(self, batch: Batch, *, head: bool, deep: bool) -> int | None:
@@ -194,8 +191,6 @@ class KernelLines:
 
 
 class KernelEntries:
-    """Prints messages of magic 0 and 1 with compiled code."""
-
     def __init__(self, printer: LineValues) -> None:
         self.printer = printer
         self.writer = Messages(*printer.decoders.of_classes)
@@ -206,7 +201,6 @@ class KernelEntries:
         """Whether lines of inner messages are independent of the wrapper, so that they can be cached."""
 
     def end(self) -> None:
-        """Free the memory of compiled code."""
         del self.writer
 
     def print_messages(self, messages: Entries, *, head: bool, deep: bool) -> Iterator[Message]:
@@ -285,10 +279,7 @@ class KernelEntries:
         return shape
 
     def records(self, value: FieldValues, slots: Mapping[str, int], *, deep: bool) -> list[list[Part]]:
-        """Return the line of a record in four variants: with key and value, without key, without value, without both.
-
-        The variants are empty unless ``deep``.
-        """
+        """Return a record's line in four variants (complete, no key, no value, neither), empty unless ``deep``."""
         if not deep:
             return [[]] * 4
         printer = self.printer
@@ -303,7 +294,6 @@ def parts(lines: list[Line], slots: Mapping[str, int], value: FieldValues) -> li
 
 
 def _holds_large(batch: Batch, data: Bytes, start: int) -> bool:
-    """Return whether a large batch has large records. Python prints large records in pieces."""
     from kdump.segments.lazy_records import BatchRecords, holds_large
 
     return holds_large(BatchRecords(batch, data, start))

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
 
 class Field(NamedTuple):
-    """One field of a line: its name, and its type in the notation above."""
-
     name: str
     type: str
 
@@ -59,7 +57,6 @@ WRITE: Final[dict[str, Callable[[object], str]]] = {
     "optional": lambda value: "OptionalLong.empty" if value is None else f"OptionalLong[{value}]",
     "option": lambda value: "None" if value is None else f"Some({value})",
 }
-"""Type -> the function that writes a value."""
 
 _BRACE: Final = "\0"
 """Replaces a literal brace while a text is parsed."""
@@ -129,10 +126,7 @@ def contents(run: DumpRun, null_key: bool, null_value: bool) -> list[tuple[bytes
 
 
 class LineValues:
-    """The values of fields for the lines of one segment. It keeps the last printed offset to find gaps.
-
-    :meth:`lead` copies the last offset to the compiled writer before it prints lines; :meth:`follow` copies it back.
-    """
+    """The values of fields for the lines of one segment. It keeps the last printed offset to find gaps."""
 
     whole_batches = False
     """Whether a batch of a run is printed only if compiled code can print it completely."""
@@ -155,7 +149,7 @@ class LineValues:
         self.contents = [contents(run, bool(null & 1), bool(null & 2)) for null in range(4)]
 
     def lead(self, writer: Lines) -> None:
-        """Copy the last offset to the compiled writer, and ``armed``: whether a first offset other than 0 is a gap."""
+        """Copy the last offset and ``armed`` to the compiled writer, before it makes lines."""
         writer.last_offset, writer.armed = self.last_offset, self.armed
 
     def follow(self, writer: Lines, lines: Bytes) -> None:

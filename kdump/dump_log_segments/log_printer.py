@@ -106,7 +106,6 @@ class LogPrinter(LineValues):
 
     @property
     def entries(self) -> KernelEntries:
-        """The compiled printer of messages of magic 0 and 1, created on first use."""
         if self._entries is None:
             self._entries = KernelEntries(self)
         return self._entries
@@ -132,7 +131,6 @@ class LogPrinter(LineValues):
                 row += 1
 
     def make(self, run: Run) -> MadeLines | None:
-        """Make the first lines of a run for :meth:`batches`. Any thread may call this."""
         return self.fast.make(run, head=self.run.dialect.batches_beside_records)
 
     def messages(self, messages: Entries, *, deep: bool) -> None:
@@ -165,7 +163,7 @@ class LogPrinter(LineValues):
                 printed = self.entries.wrapper(batch) if kernel.COMPILED else 0
                 messages = batch.messages(limit, in_chunks=in_chunks)
                 entries = () if printed is None else islice(messages, printed, None)
-            else:  # a batch of magic 2
+            else:
                 entries = islice(cast("Batch", batch).records(limit, in_chunks=in_chunks), done, None)
             for entry in entries:
                 self.record(batch, entry)
@@ -175,11 +173,7 @@ class LogPrinter(LineValues):
             raise placed from damage
 
     def overflow(self, source: Source, position: int, *, deep: bool) -> None:
-        """If a truncated batch ends above 2 GiB, print the start of its line, and raise DamageError.
-
-        With ``deep`` nothing is printed. Releases with ``sizes_overflow`` compute the end in 32 bits: it is negative,
-        so the batch seems complete.
-        """
+        """If a truncated batch ends past 2 GiB, print the start of its line (unless ``deep``) and raise DamageError."""
         head = source.read(position, BATCH_HEADER.size)
         if len(head) < record_layout.UP_TO_MAGIC:
             return
@@ -227,7 +221,6 @@ class LogPrinter(LineValues):
         write(b"\n")
 
     def control_content(self, entry: Record | Message) -> bytes:
-        """Return the printed type and value of a control record. Raises DamageError."""
         from kdump.dump_log_segments.decoders.texts import control_text
 
         return control_text(entry.key, entry.value, self.run.payloads).encode()
@@ -269,13 +262,12 @@ class LinesSoFar(NamedTuple):
 
 
 class PartLines(NamedTuple):
-    """The result of printing a part: the start of the next part, the last printed offset, and the gaps.
-
-    UNKNOWN in a gap stands for the last offset before the part. ``last_offset`` is UNKNOWN if the part has no records.
-    """
+    """The result of printing a part. UNKNOWN in a gap stands for the last offset before the part."""
 
     reached: int
+    """The start of the next part."""
     last_offset: int
+    """The last printed offset; UNKNOWN if the part has no records."""
     gaps: list[tuple[int, int]]
 
 
@@ -316,7 +308,6 @@ class PartPrinting:
         self._printer, self._source = printer, source
 
     def assume(self, part: SegmentPart) -> int | None:
-        """Return the position of the first valid batch in a part, or None."""
         from kdump.segments import resync
 
         return resync.guess(self._source, part) if part.start else 0

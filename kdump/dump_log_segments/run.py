@@ -27,11 +27,6 @@ if TYPE_CHECKING:
 
 
 class DumpRun:
-    """One run: its options, its output, and the reports at its end.
-
-    ``gaps``: absolute path of a file -> pairs of offsets of adjacent records that do not follow each other.
-    """
-
     def __init__(
         self,
         dialect: Dialect,
@@ -48,6 +43,7 @@ class DumpRun:
         self.dialect, self.options, self.out = dialect, options, out
         self.release, self.jobs = release, jobs
         self.gaps: dict[str, list[tuple[int, int]]] = {}
+        """Absolute path of a file -> pairs of offsets of adjacent records that do not follow each other."""
         self.reports = Reports()
         self.shapes: dict[tuple[int, bool, int | None], tuple[Shape, Shape]] = {}
         """(attributes, crc_valid, delete horizon in ms) -> the compiled lines of a batch and of its records."""

@@ -72,4 +72,3 @@ PARSERS: Final[dict[str, Callable[[PayloadDialect], Parser]]] = {
     "remote-log-metadata-decoder": _remote_log_metadata,
     "share-group-state-decoder": _share_group_state,
 }
-"""Switch -> the function that makes its parser."""

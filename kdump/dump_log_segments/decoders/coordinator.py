@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 CONSUMER: Final = "consumer"
 """The protocol type whose member bytes are decoded."""
 STATUS: Final = "transactionStatus"
-"""The field with the number of a transaction's state."""
 GROUP: Final = "GroupMetadataValue"
 KEYS: Final = 1 << 12
 """Maximum number of key texts that are cached."""

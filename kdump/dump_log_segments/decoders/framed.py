@@ -86,7 +86,6 @@ def metadata_head(struct: Struct, version: int) -> str:
 def _read(
     types: dict[int, MessageSchema], words: FrameWords, release: Release, value: bytes | None, *, limited: bool
 ) -> tuple[Struct, int, Values]:
-    """Return the struct, the version and the values of a framed message. Raises PayloadError."""
     if value is None:
         raise PayloadError(words.null_value, "the value is null", 0)
     reader = Reader(value, limited=limited)
@@ -157,7 +156,6 @@ TEXTS: Final = {
     "RemoteLogSegmentIdEntry": "RemoteLogSegmentId{{topicIdPartition={topicIdPartition}, id={id}}}",
     "TopicIdPartitionEntry": "{id}:{name}-{partition}",
 }
-"""Message or struct -> its text."""
 CUSTOM: Final = "customMetadata"
 CUSTOM_TEXTS: Final = ("Optional.empty", "Optional[CustomMetadata{", " bytes}]")
 """The text for null, and the texts before and after the number of bytes."""

@@ -107,7 +107,6 @@ SCALARS: Final[dict[str, Callable[[Value], str]]] = {
     "bytes": _bytes,
     "records": lambda value: str(len(cast("bytes", value))),
 }
-"""Type -> its writer."""
 
 
 def hex_number(data: bytes) -> str:

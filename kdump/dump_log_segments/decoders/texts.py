@@ -95,12 +95,10 @@ def no_key(offset: int) -> DamageError:
 
 
 def unknown(what: str, version: int, offset: int) -> DamageError:
-    """Return the error for a type or version that the release lacks."""
     return DamageError("payload", f"the record at offset {offset} has an unknown {what}", found=version)
 
 
 def broken(error: PayloadError, what: str) -> DamageError:
-    """Return the error for a malformed key or value."""
     return DamageError("payload", error.within(what).reason)
 
 
@@ -119,7 +117,6 @@ def control_text(key: bytes | None, value: bytes | None, dialect: PayloadDialect
 
 
 def _json(name: str, value: bytes, dialect: PayloadDialect) -> str:
-    # imported late: few logs have such records
     from kdump.dump_log_segments.decoders import java
     from kdump.internal_topics.cluster_metadata import CONTROL_MESSAGES
     from kdump.internal_topics.interpreter import PayloadError, Reader, read_fields

@@ -15,11 +15,9 @@ if TYPE_CHECKING:
 
 
 class Dated(Protocol):
-    """A dialect or change, with its first release."""
-
     @property
     def since(self) -> tuple[int, ...]:
-        """The first release with this dialect."""
+        """The first release with this dialect or change."""
 
 
 D = TypeVar("D", bound=Dated)

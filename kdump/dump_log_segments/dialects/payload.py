@@ -68,7 +68,6 @@ class TransactionWords(NamedTuple):
     deletes: bool = False
     """Whether <DELETE> is printed for a null value; otherwise a null value ends the run."""
     unknown_key: str = ""
-    """The key's text for an unknown type; if empty, such a record ends the run."""
     states: int = 8
     """The number of known states of a transaction; a higher state ends the run."""
     client_versions: int | None = None
@@ -100,11 +99,10 @@ class FrameWords(NamedTuple):
 
 
 class PayloadDialect(NamedTuple):
-    """The output of consecutive releases, from ``since`` on, for decoder switches and control records."""
+    """The output of consecutive releases, from ``since`` on. ``why`` is the change in the first one."""
 
     since: tuple[int, ...]
     why: str
-    """The change in this release."""
     definitions: tuple[int, ...] = ()
     """The release whose schemas the decoder switches use."""
     limited: bool = False

@@ -20,7 +20,7 @@ TOOLS_API: Final = tuple(f"org.apache.kafka.tools.api.{name}" for name in DECODE
 
 
 class Dialect(NamedTuple):
-    """The output of consecutive releases, from ``since`` on.
+    """The output of consecutive releases, from ``since`` on. ``why`` is the change in the first one, and its source.
 
     Lines are in the notation of :mod:`kdump.dump_log_segments.lines`. A tuple has the parts of a line. If a field is
     unreadable, the parts before it are still printed. "Ends the run" means that the release stops with an exception,
@@ -29,10 +29,8 @@ class Dialect(NamedTuple):
 
     since: tuple[int, ...]
     why: str
-    """The change, and its source."""
 
     options: frozenset[str]
-    """The options of the release, without dashes."""
     decoders_imply_print: bool = False
     """Whether a decoder switch or class implies --print-data-log."""
     print_is_deep: bool = False
@@ -52,18 +50,15 @@ class Dialect(NamedTuple):
     legacy_record: tuple[str, ...] = ()
     """The line of a message of magic 0 or 1, or of an inner message of a wrapper."""
     codecs: tuple[str, ...] = UPPER_CODECS
-    """The names of the release's codecs, by id."""
 
     newest_magic: int = 2
     """The newest magic of the release. Entries with a newer magic are read as if they had this magic."""
     codec_mask: int = 0x07
-    """The bits of the codec in the attributes."""
     limits_message_size: bool = False
     """Whether an entry above --max-message-size ends the run."""
     smallest_size_ends_file: bool = False
     """Whether a size field below the smallest size of a message ends the file without an error, as zeros do."""
     empty_wrapper_ends_run: bool = True
-    """Whether a wrapper without inner messages ends the run."""
 
     reads_lz4_in_chunks: bool = False
     """Whether an empty LZ4 block may end a stream (:func:`kdump.records.record_batch.end_of_lz4_chunks`)."""

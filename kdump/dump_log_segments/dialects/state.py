@@ -11,7 +11,7 @@ MOST_ELEMENTS: Final = 1_000_000
 
 
 class StateDialect(NamedTuple):
-    """The output and the checks of consecutive releases, from ``since`` on.
+    """The output and the checks of consecutive releases, from ``since`` on. ``why`` is the change in the first one.
 
     ``snapshot`` is in the notation of :mod:`kdump.dump_log_segments.lines`; other texts are for ``str.format``.
     ``{path}`` is the path on the command line, ``{file}`` the path or name in reports.
@@ -19,10 +19,8 @@ class StateDialect(NamedTuple):
 
     since: tuple[int, ...]
     why: str
-    """The change in this release."""
 
     suffixes: frozenset[str] = frozenset({"log", "index"})
-    """The file suffixes of the release, without the dot."""
     announces_unknown: bool = False
     """Whether a file with an unknown suffix is reported; otherwise it is skipped without a message."""
     needs_suffix: bool = False
@@ -51,7 +49,6 @@ class StateDialect(NamedTuple):
     """Whether a .timeindex lookup past the end of the log ends the run; otherwise it finds no batch."""
 
     checkpoint_title: str = "Snapshot end offset: {offset}, epoch: {epoch}"
-    """The title of a snapshot of the metadata log."""
     bootstrap_name: str = "bootstrap.checkpoint"
     bootstrap_title: str = "KRaft bootstrap snapshot"
 
