@@ -52,13 +52,10 @@ class Take(Enum):
     RECORDS = auto()
     """Each batch with its records, as objects."""
     RUNS = auto()
-    """Valid batches with records that are read on demand: :class:`kdump.segments.lazy_records.BatchRecords`, or
-    :class:`kdump.segments.lazy_records.RunRecords` if several batches are one item.
-    """
+    """Valid batches with records that are read on demand: BatchRecords, or RunRecords for several batches together."""
     UNCHECKED_RUNS = auto()
-    """Like RUNS, but a RunRecords may contain malformed records. When the caller reads a malformed record, the caller
-    shortens the RunRecords to the batches before that record. The next item is then the malformed batch alone.
-    """
+    """Like RUNS, but a RunRecords may contain malformed records. A caller that reads one shortens the RunRecords to the
+    batches before that record. The next item is then the malformed batch alone."""
     BATCHES = auto()
     """Batches without records. Records are read only if the filter needs them."""
     BATCH_RUNS = auto()
@@ -84,12 +81,11 @@ class BatchSelection:
         offer_all: bool = False,
         for_columns: bool = False,
     ) -> None:
-        """Create the selection of one partition.
+        """Select from one partition. ``outcomes`` returns the outcomes of its transactions; without it, they are None.
 
-        ``outcomes`` returns the outcomes of the partition's transactions. Without it, all outcomes are None. ``offer``
-        is called with batches of magic 2; if it returns True, the batch is yielded without records. If the filter has
-        conditions on fields of records, ``offer`` is called only with ``offer_all``, and must apply the filter.
-        ``for_columns``: raise LimitError at a record whose headers, as Arrow columns, exceed the batch limit.
+        ``offer`` is called with batches of magic 2; if it returns True, the batch is yielded without records. If the
+        filter has conditions on fields of records, ``offer`` is called only with ``offer_all``, and must apply the
+        filter. ``for_columns``: a record whose headers, as Arrow columns, exceed the batch limit is damage.
         """
         self._filter, self._take, self._outcomes = wanted, take, outcomes
         self._chunks = _for_columns if for_columns else _in_chunks
@@ -318,10 +314,7 @@ def _for_columns(batch: RecordBatch) -> Iterator[list[Record]]:
 
 
 def in_batch(damage: DamageError, batch: RecordBatch) -> Damage:
-    """Return the damage of a record as a damaged range of the whole batch.
-
-    Its ``at`` is the position of the wrong field. In a compressed batch it is the start of the batch.
-    """
+    """Return a record's damage as a damaged range of its batch. ``at``: the wrong field; if compressed, the batch."""
     if batch.codec != compression.NONE:
         damage = DamageError(damage.kind, damage.reason, expected=damage.expected, found=damage.found)
     return walk.as_region(damage, batch.position, batch.size)

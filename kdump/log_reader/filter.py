@@ -1,8 +1,9 @@
 r"""The filter of records, and its fast form for batches of magic 2 (:class:`Prefilter`).
 
 RE2 (google-re2) searches expressions in linear time. In Python's ``re``, ``\w+@`` takes quadratic and ``(a+)+b``
-exponential time. ``re`` searches only what RE2 lacks or reads in another way: references to groups, lookaround, atomic
-groups, possessive or over 1,000 repetitions, flags other than ``(?s)`` and ``(?m)``, ``\Z``, inner ``$``.
+exponential time. ``re`` searches what RE2 lacks or may read in another way: references to groups, lookaround, atomic
+groups, possessive or over 1,000 repetitions, flags other than ``(?s)`` and ``(?m)``, ``\Z``, inner ``$``, sets with
+``[`` or ``\S``. ``re`` also searches without RE2, and in the prefilter if no repetition is unbounded: it starts faster.
 """
 
 from __future__ import annotations
@@ -115,7 +116,6 @@ class Filter(NamedTuple):
         )
 
     def may_hold_rows(self, run: Run) -> list[bool]:
-        """Return :meth:`may_hold` for each batch of a run."""
         first = run.first
         if not self._may_be_held_by(first):
             return [False] * run.batch_count
@@ -363,7 +363,6 @@ def search(pattern: re.Pattern[bytes], text: bytes) -> bool:
 
 
 def _translated(pattern: re.Pattern[bytes]) -> bytes | None:
-    """Return an expression in the syntax of RE2, or None if RE2 has no expression with the same meaning."""
     if pattern.flags & ~(re.DOTALL | re.MULTILINE):
         return None
     source, out = pattern.pattern, []

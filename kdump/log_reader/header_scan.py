@@ -106,14 +106,10 @@ def _count(batch: RecordBatch) -> int:
 
 
 class Survey(NamedTuple):
-    """The chunks of one segment and the outcomes of its transactions.
-
-    ``runs`` are ranges of consecutive offsets with one leader epoch. Only :func:`survey` with ``checked`` fills them.
-    """
-
     chunks: list[ChunkSummary]
     transactions: SegmentOutcomes
     runs: list[EpochRange]
+    """Ranges of consecutive offsets with one leader epoch. Only :func:`survey` with ``checked`` fills them."""
 
 
 class _AstrayError(Exception):
@@ -238,8 +234,8 @@ def batches(source: files.Source, start: int, end: int) -> Iterator[RecordBatch]
 def regions(source: files.Source, start: int, end: int, *, strict: bool = True) -> Iterator[Region]:
     """Yield batches that are found by their length fields. After an invalid header, read all bytes.
 
-    Batches of magic 2 have only their headers in memory. With ``strict``, falling offsets count as invalid too, and so
-    does a wrong checksum of the last batch, which a broker may still be writing.
+    Batches of magic 2 have only their headers in memory. With ``strict``, an offset that does not rise is invalid too,
+    and so is a wrong checksum of the last batch, which a broker may still be writing.
     """
     held: RecordBatch | None = None
     for region in _by_length(source, start, end):

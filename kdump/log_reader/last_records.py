@@ -29,15 +29,13 @@ RANGE_BYTES: Final = 1 << 16
 
 
 class TailRange(NamedTuple):
-    """The bytes from ``start`` to ``end`` (exclusive), which hold ``held`` selected records or batches.
-
-    ``crc_valid``: the checksums of all these batches are right; if false, all are wrong.
-    """
+    """The bytes from ``start`` to ``end`` (exclusive), which hold ``held`` selected records or batches."""
 
     start: int
     end: int
     held: int
     crc_valid: bool
+    """Whether the checksums of all these batches are right; if not, all are wrong."""
 
 
 class TailRanges:

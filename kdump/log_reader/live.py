@@ -26,10 +26,7 @@ if TYPE_CHECKING:
 
 
 class LiveReader:
-    """Reads all batches of a partition, or those after the offset ``after`` in its last segment, then new batches.
-
-    All outcomes of transactions are None.
-    """
+    """Reads a partition, or its last segment after the offset ``after``, then new batches. No outcomes are known."""
 
     def __init__(self, reader: PartitionReader, partition: Partition, after: int | None = None) -> None:
         self._reader = reader

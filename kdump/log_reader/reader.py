@@ -1,6 +1,7 @@
 """The reader of partitions: the batches and records that a filter selects, in offset order, and damaged ranges.
 
-It skips segments and bytes that cannot hold selected records (:mod:`kdump.log_reader.segment_choice`).
+It skips segments and bytes that cannot hold selected records (:mod:`kdump.log_reader.segment_choice`). Errors of
+unreadable files go to ``report.fail``, which raises them by default.
 """
 
 from __future__ import annotations
@@ -52,14 +53,11 @@ class ReadStart(NamedTuple):
 
 
 class PartitionReader:
-    """Reads partitions through a filter."""
-
     offer: Offer | None = None
     offer_all = False
     for_columns = False
     """:class:`kdump.log_reader.batch_selection.BatchSelection` explains offer, offer_all and for_columns."""
     stats: ReadStats | None = None
-    """Counts the regions that are read."""
     begin: ReadStart | None = None
     """The position at which to start, in the partition with this segment. Other partitions are read from byte 0."""
 
@@ -74,9 +72,8 @@ class PartitionReader:
         report: Reporter = Reporter(),  # noqa: B008  an immutable tuple
         decoder: PayloadDecoder | None = None,
     ) -> None:
-        """Create a reader.
+        """With ``outcomes``, items have the outcome of their transaction. To find it, headers may be scanned first.
 
-        With ``outcomes``, items have the outcome of their transaction. To find it, the reader may first scan headers.
         With ``include_damaged``, the reader also yields readable records of batches with a wrong checksum. ``decoder``
         decodes payloads for the column ``decoded``.
         """
@@ -245,10 +242,7 @@ class PartitionReader:
         return item.batch_count if self._of_batches else len(item.records)
 
     def _begin(self, partition: Partition, *, reported: bool = False) -> tuple[BatchSelection, SegmentFacts]:
-        """Return the selection of a partition's batches, and the facts about the partition for rows.
-
-        With a ``committed`` filter, report records that consumers do not receive yet, unless ``reported`` is true.
-        """
+        """Return selection and facts. Unless ``reported``, note records that a ``committed`` filter holds back."""
         knows = self.outcomes or self.filter.committed
         outcomes = (lambda: self.outcomes_of(partition)) if knows else None
         selection = BatchSelection(

@@ -1,7 +1,4 @@
-"""Yields the regions of a segment or of a byte range, and the readable batches with a wrong CRC in a damaged range.
-
-It does not filter records: :mod:`kdump.log_reader.reader` does.
-"""
+"""Yields all regions of a segment or byte range, and the readable batches with a wrong CRC in a damaged range."""
 
 from __future__ import annotations
 

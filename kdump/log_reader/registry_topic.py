@@ -72,7 +72,7 @@ def read_store(
         wanted = wanted._replace(max_batch_bytes=max_batch_bytes)
     reader = PartitionReader(outcomes=False, report=Reporter(fail=report.fail))
     partitions = list(Finder(wanted, Reporter(fail=report.fail)).find(paths))
-    if not partitions:  # a segment of the topic may be in a folder of any name
+    if not partitions:
         logs = [path for path in paths if path.endswith(f".{file_names.LOG}")]
         every = Finder(wanted._replace(topics=(), remote=None), SILENT).find(logs) if logs else ()
         partitions = [one for one in every if one.topic is None and _is_of_registry(one)]

@@ -1,7 +1,4 @@
-"""Lists the segments in remote storage, from the topic ``__remote_log_metadata``.
-
-Source: KIP-405, Kafka's classes RemoteLogMetadataCache and RemoteLogSegmentState.
-"""
+"""Lists the segments in remote storage, from ``__remote_log_metadata`` (KIP-405, Kafka's RemoteLogMetadataCache)."""
 
 from __future__ import annotations
 
@@ -23,7 +20,7 @@ if TYPE_CHECKING:
     from kdump.segments.regions import Region
 
 COPYING: Final = 0
-"""The state of a segment whose copy has begun."""
+"""The state of a segment whose copy has begun (Kafka's RemoteLogSegmentState)."""
 COPIED: Final = 1
 DELETING: Final = 2
 DELETED: Final = 3
@@ -38,10 +35,7 @@ class TopicIdPartition(NamedTuple):
 
 
 class RemoteSegment(NamedTuple):
-    """A segment in remote storage: id (16 bytes), offsets (both ends included), leader epochs, size in bytes, state.
-
-    ``changed_at`` is the time of the last change of the state, in ms.
-    """
+    """A segment in remote storage: id (16 bytes), offsets (both ends included), leader epochs, size in bytes, state."""
 
     partition: TopicIdPartition
     id: bytes
@@ -51,6 +45,7 @@ class RemoteSegment(NamedTuple):
     size: int
     state: int
     changed_at: int
+    """The time of the last change of the state, in ms."""
 
 
 class RemoteSegments:

@@ -257,10 +257,7 @@ def _names_below(paths: Iterable[str]) -> Counter[Name]:
 
 
 def _links(folder: str) -> int:
-    """Return the number of links to a folder, or 0 if it is unknown.
-
-    It is 2 plus the number of subfolders; on btrfs, and on ext4 with 65,000 or more subfolders, it is 1.
-    """
+    """Return the links of a folder: 2 + subfolders; 1 on btrfs, and on ext4 from 65,000 subfolders on; 0: unknown."""
     try:
         return os.stat(folder).st_nlink  # noqa: PTH116  pathlib is slow to import
     except OSError:  # listing the folder fails too
