@@ -10,9 +10,8 @@ Values of a reader's schema have a shape (:mod:`kdump.schemas.shapes`). Three ru
 * Logical types with different units or scales do not match, because the value would be wrong by a factor.
 * A timestamp outside the years 1 to 9999, a time outside 24 hours, and a decimal with too many digits are mismatches.
 
-``fastavro.schemaless_reader`` is equally fast, but its values are not JSON, it raises for dates outside the years 1 to
-9999, and it ignores bytes after the value. It does not support durations, UUIDs of 16 bytes and nanoseconds. Its
-dictionaries would take twice as long to convert to columns.
+``fastavro.schemaless_reader`` is equally fast, but its values are not JSON. It raises for dates outside the years 1 to
+9999, ignores bytes after the value, and does not support durations, UUIDs of 16 bytes and nanoseconds.
 """
 
 from __future__ import annotations
@@ -53,10 +52,7 @@ if TYPE_CHECKING:
     from kdump.schemas.shapes import Shape
 
 Read: TypeAlias = "Callable[[bytes, int, int, int, list[int]], tuple[Any, int]]"
-"""A reader: (payload, position, size of the payload, level, [number]) -> value, position after the value.
-
-``number`` limits the array items of 0 bytes that the payload may still have. The reader decreases it.
-"""
+"""(payload, position, size of the payload, level, [array items of 0 bytes still allowed]) -> value, its end."""
 
 MAX_DEPTH: Final = 200
 """Maximum number of levels of records, arrays and maps in a payload, because the JSON encoder is recursive."""
@@ -111,7 +107,6 @@ class ResolvingReader:
 
 
 def _guarded(read: Read, payload: bytes, position: int) -> tuple[Any, int]:
-    """Return the value at a position and the position after it. Raises UndecodableError for malformed bytes."""
     try:
         return read(payload, position, len(payload), 0, [_EMPTY_ITEMS])
     except UndecodableError:
@@ -147,7 +142,6 @@ def _varint(data: bytes, position: int, value: int) -> tuple[int, int]:
 
 
 def _zigzag_varint(value: int) -> bytes:
-    """Return a number encoded as an Avro long."""
     left = (value << 1) ^ (value >> 63)
     made = bytearray()
     while left > 127:
@@ -446,7 +440,6 @@ def _span(indent: str, size: int | None) -> list[str]:
 
 
 def _plain(kind: str, indent: str, target: str) -> list[str]:
-    """Return the lines of code that read a null, boolean or number as a Python value."""
     if kind == "null":
         return [f"{indent}{target} = None"]
     if kind == "boolean":
@@ -586,8 +579,7 @@ _FILE_HEADER: Final = Map(Primitive("bytes"))
 def read_file(payload: bytes, limit: int) -> tuple[list[Any], str | None]:
     """Return the records of an Avro container file (``Obj`` 1) as JSON, and the full name of their schema.
 
-    ``limit`` is the largest uncompressed size of all blocks together, in bytes. Raises UndecodableError, and
-    SchemaError if the schema in the file is invalid.
+    ``limit``: largest uncompressed size of all blocks, in bytes. Raises UndecodableError; SchemaError for the schema.
     """
     header, position = AvroReader(_FILE_HEADER).value(payload, len(FILE_MAGIC))
     meta = {name: a2b_base64(value) for name, value in header.items()}

@@ -66,8 +66,6 @@ class AvroField:
 
 @dataclass(slots=True)
 class AvroRecord:
-    """A record; its fields are in the order of the encoding."""
-
     name: str
     fields: tuple[AvroField, ...] = ()
     aliases: tuple[str, ...] = ()

@@ -28,7 +28,6 @@ Decoded: TypeAlias = dict[str, Any]
 CHANGELOG: Final = "-changelog"
 """The suffix of a changelog's name (ProcessorStateManager.storeChangelogTopic)."""
 _OWN_LAYOUTS: Final = (".internal", "heartbeats", CHANGELOG)
-"""The suffixes of topics whose records may have a known layout without a schema."""
 
 
 def has_own_layouts(topic: str) -> bool:
@@ -37,19 +36,17 @@ def has_own_layouts(topic: str) -> bool:
 
 
 class WrittenPayload(NamedTuple):
-    """The writer's schema of a payload, and the position of the message in the payload.
-
-    ``indexes`` is the path of a Protobuf message in its file. ``broken`` is an error if this path is malformed.
-    """
+    """The writer's schema of a payload, and the position of the message in the payload."""
 
     schema: PayloadReader
     position: int
     indexes: list[int]
+    """The path of a Protobuf message in its file. ``broken``: the error if the path is malformed."""
     broken: UndecodableError | None
 
 
 class PayloadDecoder:
-    """Decodes payloads of ``formats``, else returns None. Known layouts and unknown schemas need all formats."""
+    """Decodes payloads of ``formats`` only. Known layouts, and the problem ``schema-missing``, need all formats."""
 
     def __init__(
         self,
@@ -57,7 +54,7 @@ class PayloadDecoder:
         formats: Iterable[str] = FORMATS,
         limit: int = DEFAULT_LIMIT,
     ) -> None:
-        """``store`` may be a function that reads the schemas, called with the first payload that needs them."""
+        """``store`` may be a function, called if needed. ``limit``: see :func:`kdump.schemas.avro.read_file`."""
         self._given = store
         self._formats = frozenset(formats)
         self._every = len(self._formats) == len(FORMATS)
@@ -101,7 +98,6 @@ class PayloadDecoder:
     def _own_layout(
         self, topic: str, side: Side, payload: bytes, headers: Iterable[tuple[bytes, bytes | None]]
     ) -> Decoded | None:
-        """Return the decoded payload if it is of MirrorMaker 2 or a windowed key of Kafka Streams, else None."""
         from kdump.schemas import own_layouts
 
         found = own_layouts.mirrored(topic, side, payload)

@@ -24,7 +24,7 @@ _MAX_NAME: Final = 200
 
 
 class ExportedSchemas:
-    """Exported ``files`` (relative path -> content), and ``notes`` on missing references and changed schemas."""
+    """Exported ``files`` (relative path -> content), and ``notes`` on references left out and on changed schemas."""
 
     def __init__(self, versions: Iterable[SchemaVersion], store: SchemaStore) -> None:
         self.files: dict[str, bytes] = {}

@@ -26,7 +26,6 @@ DIGEST_SIZE: Final = 16
 """Size of a GUID in a header, in bytes."""
 SINGLE_OBJECT: Final = b"\xc3\x01"
 FILE_MAGIC: Final = b"Obj\x01"
-"""The first bytes of an Avro container file."""
 _SINGLE_OBJECT_SIZE: Final = 10
 _HEADERS: Final = {"key": b"__key_schema_id", "value": b"__value_schema_id"}
 _WITH_ID, _WITH_GUID = 0, 1
@@ -45,10 +44,7 @@ class SchemaFrame(NamedTuple):
 
 
 def frame_of(side: Side, payload: bytes, headers: Iterable[tuple[bytes, bytes | None]]) -> SchemaFrame | None:
-    """Return the frame of a payload, or None. If several headers have a schema id, the last complete one is used.
-
-    Confluent's HeaderSchemaIdSerializer adds its header after existing headers.
-    """
+    """Return the frame of a payload, or None. The last complete header is used: Confluent's serializer appends it."""
     name, found = _HEADERS[side], None
     for header, value in headers:
         if header == name and value:

@@ -27,10 +27,7 @@ _Node: TypeAlias = tuple[int, int, int, int, int]
 
 
 def avro_text(schema: AvroType, quote: Callable[[str], str]) -> AvroText | None:
-    """Return an object that writes payloads as JSON; None for bytes, and for arrays whose items may take 0 bytes.
-
-    ``quote`` returns a text as a JSON string.
-    """
+    """Return a writer of payloads as JSON, or None for bytes and for arrays whose items may take 0 bytes."""
     if isinstance(schema, Primitive) and schema.kind == "bytes":
         return None  # payloads of only bytes have no length (AvroReader.read)
     plan = _AvroPlan(quote)

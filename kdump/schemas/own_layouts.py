@@ -102,9 +102,8 @@ class WindowedKey(NamedTuple):
 def window_of(key: bytes) -> WindowedKey | None:
     """Return the parts of a key in a changelog, or None if it has no plausible window.
 
-    The layouts are tried in this order: two times at the end; one time at the end; a time and a sequence number at the
-    end; a time at the start. The second comes before the third, because its keys also fit the third if the key of the
-    application ends with a small number.
+    One time is tried before a time and a sequence number, because its keys fit both if the application's key ends
+    with a small number.
     """
     size = len(key)
     if size > _SESSION.size:

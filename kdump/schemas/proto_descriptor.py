@@ -1,7 +1,6 @@
 """Reads a .proto file that is stored as a FileDescriptorProto in base64, as some registries do for Python clients.
 
-:func:`parse_file` makes its model, :func:`as_text` its .proto text, each from the decoded descriptor. Both accept a
-schema in .proto text too.
+:func:`parse_file` returns its model, :func:`as_text` its .proto text. Both also accept a schema in .proto text.
 """
 
 from __future__ import annotations

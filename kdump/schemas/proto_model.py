@@ -72,8 +72,6 @@ class EnumType:
 
 @dataclass(slots=True, kw_only=True)
 class FieldType:
-    """A field of a message, or an extension field."""
-
     name: str
     number: int
     type: str

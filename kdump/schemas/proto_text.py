@@ -81,8 +81,6 @@ class _ProtoParser:
         self.text = self.text.removeprefix("\ufeff")  # protoc ignores a byte order mark too
         self._tokens = _tokens(self.text)
 
-    # Tokens.
-
     def _peek(self, ahead: int = 0) -> str:
         at = self._at + ahead
         return self._tokens[at].text if at < len(self._tokens) else ""
@@ -157,8 +155,6 @@ class _ProtoParser:
     def _features_to(self, end: str) -> ProtoFeatures:
         """Skip options up to ``end``; return the current features, changed by the options."""
         return self._features.changed(_settings(self._skip_to(end)))
-
-    # Declarations.
 
     def file(self) -> ProtoFile:
         file = ProtoFile()

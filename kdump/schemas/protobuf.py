@@ -1,11 +1,10 @@
 """Reads Protobuf payloads as JSON values, with the mapping of ``google.protobuf.json_format``.
 
-The wire format is read with a plan for each message. protobuf's own ``MessageToDict`` is not used: it needs descriptors
-from protoc, does not report the numbers of unknown fields, and raises for an Any of an unknown type. For common
-messages compiled code writes eight times as many lines per second (``bench.decoding``).
-
-The values are those of json_format with ``preserving_proto_field_name`` (names as in the .proto text) and
+Its options are ``preserving_proto_field_name`` (names as in the .proto text) and
 ``always_print_fields_with_no_presence`` (an absent field without presence has its default value).
+protobuf's own ``MessageToDict`` is not used: it needs descriptors from protoc, does not report the numbers of unknown
+fields, and raises for an Any of an unknown type. For common messages compiled code writes eight times as many lines per
+second (``bench.decoding``).
 """
 
 from __future__ import annotations
@@ -344,7 +343,6 @@ class ProtobufReader:
         return best
 
     def name(self, indexes: Sequence[int]) -> str | None:
-        """Return the full name of :meth:`first_message`; None if there is none."""
         message = self.first_message(indexes)
         return None if message is None else message.full_name
 
@@ -454,9 +452,8 @@ class ProtobufReader:
 
 @cache
 def _own_pool() -> Pool:
-    """Return the definitions of protobuf's own files."""
     imports = "".join(f'import "{name}";' for name in well_known.texts() if name.startswith("google/protobuf/"))
-    return ProtobufReader(f'syntax = "proto3"; {imports}')._pool  # private, but of this class
+    return ProtobufReader(f'syntax = "proto3"; {imports}')._pool
 
 
 def read_indexes(data: bytes, position: int) -> tuple[list[int], int]:

@@ -44,7 +44,6 @@ _SCALARS: Final = {
 }
 _WRAPPED: Final = {f"{well_known.PACKAGE}{name}Value": name.lower() for name in well_known.WRAPPERS}
 _TEXTS: Final = frozenset(well_known.PACKAGE + name for name in ("Duration", "FieldMask"))
-"""Types whose JSON values are texts."""
 _JSON: Final = frozenset({ANY, *(well_known.PACKAGE + name for name in ("Struct", "Value", "ListValue"))})
 _TIMESTAMP: Final = well_known.PACKAGE + "Timestamp"
 _NULL: Final = well_known.PACKAGE + "NullValue"
@@ -65,7 +64,6 @@ def message_column(kind: MessageType, *, wide_times: bool = False) -> ProtobufCo
 
 
 def _message(kind: MessageType, nesting: Nesting, timestamp: _Convert) -> ProtobufColumn:
-    """Return the column of a message. ``nesting`` has the enclosing messages; ``timestamp`` converts timestamps."""
     if kind.full_name in _WRAPPED:
         return _scalar(_WRAPPED[kind.full_name])
     if kind.full_name == _TIMESTAMP:
@@ -141,7 +139,6 @@ def _enum(kind: EnumType) -> ProtobufColumn:
         return ProtobufColumn(Leaf("string"), _text)
 
     def convert(value: str | int) -> int | str:
-        """Return the index of a symbol. A number without a symbol is returned as text."""
         return numbers[value] if isinstance(value, str) else str(value)
 
     return ProtobufColumn(Leaf("enum", symbols=symbols), convert)

@@ -49,8 +49,6 @@ class ListShape:
 
 @dataclass(frozen=True, slots=True)
 class MapShape:
-    """A map: pairs of a non-null key and a value."""
-
     key: Leaf
     values: Shape
 

@@ -63,7 +63,6 @@ class SchemaVersion(NamedTuple):
 
     @property
     def context(self) -> str:
-        """The context in the subject's name, such as ``.site1``."""
         return split_context(self.subject)[0]
 
 

@@ -8,9 +8,8 @@ from typing import Final
 
 _EPOCH: Final = date(1970, 1, 1).toordinal()
 FIRST_DAY: Final = 1 - _EPOCH
-"""0001-01-01, in days since 1970-01-01."""
+"""0001-01-01 in days since 1970-01-01; LAST_DAY is 9999-12-31."""
 LAST_DAY: Final = date.max.toordinal() - _EPOCH
-"""9999-12-31."""
 
 
 @lru_cache(maxsize=4096)

@@ -29,8 +29,7 @@ if TYPE_CHECKING:
     from kdump.schemas.store import SchemaVersion
 
     _Read: TypeAlias = Callable[[bytes, int, Sequence[int]], tuple[Any, int]]
-    """Takes the payload, the position of its message and the Protobuf path; returns the value and the position after
-    it. Raises UndecodableError and MismatchError."""
+    """(payload, position of the message, Protobuf path) -> value, its end. Raises UndecodableError, MismatchError."""
 
 _PINNED: Final = re.compile(r"(.+?)(?::([1-9]\d{0,9}))?(?:#([\w.]+))?", re.DOTALL)
 
@@ -208,12 +207,11 @@ def _refusal(why: str) -> _Read:
 
 
 def typed_sides(decoder: PayloadDecoder, subject: str, *, wide_times: bool = False) -> tuple[TypedSide, ...]:
-    """Return the reader of the subject's own side (key or value) as the last item.
+    """Return the reader of the subject's own side (key or value) as the last item. Raises UsageError.
 
-    If the newest current version of the other side (``orders-key`` for ``orders-value``) is usable, its reader is the
-    first item. ``subject`` may have a version and a Protobuf message: ``orders-value:3``,
+    The first item is the reader of the other side (``orders-key`` for ``orders-value``), if its newest current version
+    is usable. ``subject`` may have a version and a Protobuf message: ``orders-value:3``,
     ``orders-value#org.shop.Order``. A subject that ends with ``-key`` is for keys, any other for values.
-    :class:`TypedSide` explains ``wide_times``. Raises UsageError.
     """
     version, message = _version(decoder, subject)
     _, dash, ending = version.subject.rpartition("-")
@@ -291,7 +289,6 @@ class SubjectTables:
         return None if isinstance(found, UsageError) else table
 
     def read(self, topic: str, payload: bytes | None, headers: Sequence[Header]) -> TypedValue:
-        """Return the reason why a record has no table."""
         if payload is None:
             return TypedValue(
                 problem="no-schema", why=f"a null refers to no schema, and there is no subject {topic}-value"

@@ -62,7 +62,6 @@ def _only(name: str, empty: Any) -> Converter:
 
 
 Converter: TypeAlias = "Callable[[dict[str, Any]], Any]"
-"""A function from the fields of a message, by name, to the JSON value."""
 WRAPPERS: Final = ("Double", "Float", "Int64", "UInt64", "Int32", "UInt32", "Bool", "String", "Bytes")
 CONVERTERS: Final[dict[str, Converter]] = {
     PACKAGE + name: convert
