@@ -87,8 +87,7 @@ def write_jsonl(lines: Iterable[AnswerLine], out: BinaryIO) -> None:
 def write_csv(lines: Iterable[AnswerLine], out: BinaryIO) -> None:
     """Write the lines as CSV (RFC 4180, with plain newlines), with a header line whenever the fields change.
 
-    Values other than texts and numbers are JSON. A null is an empty cell. Control characters are escaped on terminals
-    only.
+    Values other than texts are JSON. A null is an empty cell. Control characters are escaped on terminals only.
     """
     shown: Callable[[str], str] = harmless_line if out.isatty() else str
     names: list[str] = []

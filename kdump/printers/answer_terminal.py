@@ -24,7 +24,6 @@ MANY: Final = 3
 """Tables with fewer rows print shared values in each row, and do not shorten sentences."""
 GAP: Final = 2
 CUT: Final = "…"
-"""Replaces the omitted part of a shortened cell."""
 Layout: TypeAlias = Literal["fitting", "all columns", "expanded"]
 """The layout of rows: one line in the width of the terminal, one line of any length, or one line per field."""
 
@@ -102,10 +101,7 @@ def _fits(widths: Sequence[int], most: int, rows: Sequence[Sequence[str]] = ()) 
 def _without_shared(
     table: AnswerTable, rows: list[list[str]], widths: list[int]
 ) -> tuple[dict[str, str], AnswerTable, list[list[str]], list[int]]:
-    """Remove the columns whose cells are all equal, unless all columns are like that.
-
-    Return column -> cell for the removed columns (not for dashes), and the remaining table, rows and widths.
-    """
+    """Remove the columns whose cells are all equal. Return their cells (without dashes), and the remaining columns."""
     same = [len(set(column)) == 1 for column in zip(*rows, strict=True)]
     if all(same):
         return {}, table, rows, widths
@@ -124,10 +120,7 @@ def _only(
 def _without_spare(
     table: AnswerTable, rows: list[list[str]], widths: list[int], most: int
 ) -> tuple[AnswerTable, list[list[str]], list[int], list[str]]:
-    """Remove columns until the others fit. Return the remaining table, rows and widths, and the removed names.
-
-    Columns of ``spare`` are removed first, then the others from right to left, except the leftmost one.
-    """
+    """Remove columns until the others fit: ``spare``, then the rightmost, never the first. Return the names too."""
     spare = [name for name in table.spare if name in table.columns]
     others = [name for name in table.columns if name not in table.spare]
     left, missing = list(range(len(widths))), set[str]()

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
 
 class DumpText:
-    """Prints the output of the newest DumpLogSegments. For each damaged range it adds a line."""
-
     shows_damage = True
 
     def __init__(
@@ -148,11 +146,7 @@ def _title(name: str) -> bytes:
 
 
 class _Printer(LogPrinter):
-    """Prints the batches of segments, without values if ``values`` is false. ``redactor`` hashes payloads.
-
-    ``item`` is the batch or run to print. ``sides``: the sides of records that are also printed decoded, on separate
-    lines.
-    """
+    """Prints batches of segments. ``redactor`` hashes payloads; ``sides`` are also printed decoded, on own lines."""
 
     whole_batches = True
     item: SelectedBatch

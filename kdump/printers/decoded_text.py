@@ -104,7 +104,6 @@ def _text(decoded: Decoded | None) -> bytes:
 
 
 SIDE_OF: Final = {column.source: column.name for column in SHOWN}
-"""Source of a column -> ``key`` or ``value``."""
 
 
 def cell(source: str, item: SelectedBatch, record: Record | None, encoding: Encoding) -> str | None:

@@ -124,8 +124,7 @@ def _shell_configs(image: ClusterImage, *, show_secrets: bool) -> Iterator[str]:
 def _add(key: str, value: str) -> str:
     """Return the option of kafka-configs.sh that sets a config.
 
-    The tool splits --add-config at ``=`` and at commas. Brackets around a value protect its commas. A value with ``=``
-    or brackets must be in a file.
+    The tool splits --add-config at ``=`` and commas. Brackets protect commas. ``=`` or brackets in a value need a file.
     """
     if "=" in value or "[" in value or "]" in value:
         escaped = value.replace("\\", "\\\\").replace("\n", "\\n")
@@ -321,7 +320,6 @@ def _rule(fields: Fields) -> dict[str, Any] | None:
 
 
 def _left(image: ClusterImage, *, show_secrets: bool) -> Iterator[str]:
-    """Yield comments with the definitions that have no Strimzi resource."""
     if found := list(_without_resource(image, show_secrets=show_secrets)):
         yield "---"
         yield "# Strimzi has no resource for these definitions (kdump metadata --definitions sh prints their commands):"

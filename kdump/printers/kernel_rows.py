@@ -231,7 +231,6 @@ class KernelRows:
         return (shape, None) if self.batches else (None, shape)
 
     def _stuck(self) -> KdumpError:
-        """Return the error for records that compiled code has checked as valid but cannot print (a bug)."""
         name = self.file.name if self.file else "-"
         return KdumpError(
             f"{name}: a bug in kdump: its compiled code accepted records that it cannot print. "
@@ -239,7 +238,6 @@ class KernelRows:
         )
 
     def _compile(self, kind: object, item: SelectedBatch) -> Shape | None:
-        """Compile the rows for batches of this kind; None if compiled code does not support a part."""
         variants = []
         self._literals.clear()
         run = item.run
@@ -337,7 +335,6 @@ class JsonRows(KernelRows):
         return b',"decoded":' + text if text else b""
 
     def _written(self, column: Column) -> list[Part] | None:
-        """Return the parts of a value; None if compiled code does not support the column."""
         name, encoding = column.name, self.encoding
         if column.type != "binary":
             slot = _JSON_SLOTS.get(column.source)

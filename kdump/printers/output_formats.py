@@ -48,7 +48,6 @@ class HidingPrinter:
         self.begin, self.go_on, self.lost, self.end = printer.begin, printer.go_on, printer.lost, printer.end
 
     def make(self, item: SelectedBatch, run: Run) -> MadeLines | None:
-        """Make the first lines of a run; None if it may have secrets, or if ``printer`` returns None."""
         return None if self._hides(item) else self._printer.make(item, run)
 
     def found(self, item: SelectedBatch, made: MadeLines | None = None) -> None:
@@ -142,7 +141,6 @@ PRINTERS: Final[dict[str, Callable[[BinaryIO, PrintOptions], Printer]]] = {
     "raw": _raw,
     "format": _format,
 }
-"""Name of a format -> the function that creates its printer."""
 COLUMNAR: Final = frozenset({"jsonl", "json", "csv", "table"})
 WHOLE: Final = frozenset({"json", "table"})
 """Formats whose output is one document. The outputs of several processes cannot be joined to such a document."""

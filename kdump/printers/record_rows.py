@@ -33,10 +33,7 @@ if TYPE_CHECKING:
 
 
 class RecordRows:
-    """Base class of printers with a row per record or, if ``batches`` is set, per batch. ``redactor`` hashes payloads.
-
-    ``columns`` are columns of the same kind: of records or of batches.
-    """
+    """Base class of printers with a row per record, or per batch if ``batches``. All ``columns`` are of that kind."""
 
     shows_damage = False
 
@@ -57,11 +54,9 @@ class RecordRows:
         """Print the first line, if the format has one."""
 
     def go_on(self, name: str) -> bytes:  # noqa: ARG002  rows do not depend on the segment
-        """Return no text, because these formats have none before a segment."""
         return b""
 
     def found(self, item: SelectedBatch, made: MadeLines | None = None) -> None:
-        """Print a batch or a run of batches. ``made`` is the result of :meth:`make` for a run, or None."""
         records = item.records
         if not records and not self.batches:
             return
@@ -114,7 +109,7 @@ class RecordRows:
 
 
 class Separated(RecordRows):
-    """Prints CSV. If ``kind`` is a column, each damaged range has a row, without the reason of the damage."""
+    """Prints CSV. If ``kind`` is a column, each damaged range has a row, without the reason."""
 
     def begin(self) -> None:
         self._line([column.name for column in self.columns])
@@ -143,7 +138,6 @@ class Separated(RecordRows):
         return CsvRows(self.columns, self.encoding, self.redactor, batches=self.batches)
 
     def lost(self, item: DamagedRange) -> None:
-        """Print a row for a damaged range, with the columns that it shares with records or batches."""
         if KIND in self.columns:
             self._line([damage_cell(column, item) for column in self.columns])
 

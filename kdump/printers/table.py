@@ -110,7 +110,6 @@ class Tables:
         """Do nothing; the header is drawn with the first rows."""
 
     def go_on(self, name: str) -> bytes:  # noqa: ARG002  rows do not depend on the segment
-        """Return no text, because tables have none before a segment."""
         return b""
 
     def found(self, item: SelectedBatch, made: MadeLines | None = None) -> None:  # noqa: ARG002  none are made
@@ -241,7 +240,6 @@ class Tables:
         self.group = False, 0
 
     def _frame(self, *, header: bool) -> tuple[str, str]:
-        """Return the text before and after the rows of a group."""
         if not header and self._edges is not None:
             return self._edges
         table = self._table(header=header)

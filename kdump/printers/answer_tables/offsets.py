@@ -1,4 +1,4 @@
-"""The tables of ``kdump offsets``: offsets of partitions, then the first offsets at or after given times."""
+"""The tables of ``kdump offsets``: partitions (most held back offsets first), then first offsets at given times."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ _RIGHT: Final = ("earliest", "latest", "high watermark", "last stable", "held ba
 
 
 def tables(lines: Iterable[AnswerLine]) -> Iterator[AnswerTable]:
-    """Yield the table of offsets, most held back offsets first, then the table of offsets at given times."""
     found = [line for line in lines if isinstance(line, PartitionOffsets)]
     stopped = sum(line.last_stable < line.latest for line in found)
     title = f"{many(len(found), 'partition')}, {stopped or 'none'} with offsets held back from read_committed consumers"

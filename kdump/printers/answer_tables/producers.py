@@ -1,4 +1,4 @@
-"""The tables of ``kdump producers``: breaks in sequences, then producers."""
+"""The tables of ``kdump producers``: breaks in sequences, then producers (those with open transactions first)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ _RIGHT: Final = (
 
 
 def tables(lines: Iterable[AnswerLine]) -> Iterator[AnswerTable]:
-    """Yield the table of breaks in sequences, then the table of producers: those with open transactions first."""
     known = list(lines)
     breaks = [
         {

@@ -1,4 +1,4 @@
-"""The tables of ``kdump transactions``, the urgent transactions first."""
+"""The tables of ``kdump transactions``: transactions (hanging first), differing replicas, active transactional ids."""
 
 from __future__ import annotations
 
@@ -29,7 +29,6 @@ NUMBERS: Final = frozenset({"from offset", "producer", "epoch", "timeout"})
 
 
 def tables(lines: Iterable[AnswerLine]) -> Iterator[AnswerTable]:
-    """Yield tables of transactions (hanging first), differing replicas, and transactional ids with a transaction."""
     known = list(lines)
     found = [line for line in known if isinstance(line, PartitionTransaction)]
     found.sort(key=lambda one: (ORDER.index(one.state), -one.held_back))
