@@ -57,7 +57,6 @@ _ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
 _ZSTD_HEAD: Final = 9
 """Size of the smallest frame in bytes: its header and an empty block."""
 _ZSTD_RLE, _ZSTD_COMPRESSED = 1, 2
-"""Block types of zstd other than raw."""
 _ZSTD_BLOCK: Final = 1 << 17
 """Largest block in bytes (RFC 8878)."""
 _ZSTD_SOURCE: Final = 131075
@@ -66,15 +65,11 @@ _GZIP_STEP: Final = 1 << 14
 """Bytes given to zlib at a time. zlib copies the bytes after the end of a member, so there must be few."""
 _GZIP_PLAIN_HEADER: Final = b"\x1f\x8b\x08" + bytes(7)
 _GZIP_HEADER_CRC, _GZIP_EXTRA, _GZIP_NAME, _GZIP_COMMENT, _GZIP_RESERVED = 0x02, 0x04, 0x08, 0x10, 0xE0
-"""Flags in the fourth byte of a gzip header (RFC 1952)."""
 _GZIP_MEMBER: Final = 18  # bytes of the smallest member: header and trailer
 
 
 def decompress(codec: int, data: Bytes, *, magic: int = 2, limit: int = DEFAULT_LIMIT) -> bytes:
-    """Return the decompressed ``data``. Raises DamageError if it is invalid, LimitError above ``limit`` bytes.
-
-    Uncompressed data has no limit.
-    """
+    """Return ``data`` decompressed. Raises DamageError; LimitError above ``limit`` bytes, except for the codec NONE."""
     if codec == LZ4:
         return _lz4(data, limit, magic)
     return _DECOMPRESS[codec](data, limit)
@@ -126,13 +121,12 @@ class _Size(_Parts):
 
 
 COUNTED: Final = 1 << 31
-"""Maximum number of bytes that :func:`uncompressed_size` counts."""
 
 
 def uncompressed_size(codec: int, data: Bytes) -> int | None:
-    """Return the decompressed size of the records of a batch of magic 2, which may exceed any limit of memory.
+    """Return the decompressed size of the records of a magic 2 batch, in bytes, without holding them in memory.
 
-    Return None above COUNTED bytes, and for data that is invalid or not compressed.
+    Return None for invalid or uncompressed data, and if the size is 0 or above COUNTED.
     """
     counted = _Size()
     try:
@@ -159,10 +153,7 @@ LEVELS: Final = {GZIP: (1, 9), ZSTD: (-(1 << 17), 22)}
 
 
 def compress(codec: int, data: bytes, *, magic: int = 2, level: int | None = None) -> bytes:
-    """Return ``data`` in the framing that Kafka's Java clients write (LZ4 in magic 0: with the wrong header checksum).
-
-    ``level`` is in the range of LEVELS; None means the codec's default.
-    """
+    """Return ``data`` compressed as Kafka's Java clients do. ``level``: in LEVELS; None for the codec's default."""
     if codec == GZIP:
         packer = zlib.compressobj(-1 if level is None else level, wbits=31)
         return packer.compress(data) + packer.flush()
@@ -202,7 +193,6 @@ def _library(name: str) -> Any:
 
 @cache
 def _isal() -> Any:
-    """Return isal's replacement of zlib, or None if it is not installed."""
     try:
         from isal import isal_zlib
     except ImportError:
@@ -360,10 +350,7 @@ def _lz4_header(data: Bytes, magic: int) -> _Lz4Header:
 
 
 class UnpackedLz4(NamedTuple):
-    """Decompressed data of LZ4, and the positions in it at which the stream had empty blocks, in rising order.
-
-    An empty block is one byte, a token without literals. No known writer creates one.
-    """
+    """Decompressed LZ4 data, and the rising positions in it of empty blocks. No known writer creates empty blocks."""
 
     data: bytes
     empty: list[int]
@@ -452,7 +439,6 @@ def _xxh32(data: Bytes) -> int:
 
 @cache
 def _of_thread() -> threading.local:
-    """Return the storage for each thread's own decompressor."""
     from threading import local
 
     return local()

@@ -37,7 +37,7 @@ def java_integer(text: str, bits: int) -> int | None:
 
     Java accepts a sign and digits of all scripts, but neither ``_`` nor white space.
     """
-    if len(text) <= _LONGEST_PLAIN and text.isascii() and text.isdecimal():  # nearly always
+    if len(text) <= _LONGEST_PLAIN and text.isascii() and text.isdecimal():
         number = int(text)
     else:
         found = re.fullmatch(_INTEGER, text)

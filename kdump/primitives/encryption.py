@@ -14,11 +14,9 @@ from kdump.errors import DamageError, UsageError
 
 IV: Final = 12
 TAG: Final = 16
-"""Sizes in bytes of the initialization vector before the encrypted bytes, and of the tag after them."""
 DIGEST: Final = 64
-"""Size of a SHA3-512 digest in bytes."""
 KEY_SIZES: Final = (16, 24, 32)
-"""Sizes of AES keys in bytes."""
+"""Sizes in bytes: the initialization vector before the data, the tag after it, a SHA3-512 digest, AES keys."""
 
 
 class PrivateKey:

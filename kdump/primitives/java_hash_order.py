@@ -91,11 +91,7 @@ def scala_2_13(keys: Iterable[Key], hash_of: Callable[[Key], int]) -> list[Key]:
 
 
 def scala_2_12_sets(sets: Iterable[Iterable[Key]], hash_of: Callable[[Key], int]) -> list[Key]:
-    """Return the order of ``mutable.HashSet`` of Scala 2.10 to 2.12 after adding immutable sets one after the other.
-
-    The table has 32 slots, each for one key, and doubles when 45 % are taken. The highest bits of a key's mixed hash
-    are its slot; if that is taken, the key gets the next free slot.
-    """
+    """Return the order of ``mutable.HashSet`` of Scala 2.10 to 2.12 after adding immutable sets one after the other."""
     table: list[list[Key]] = [[] for _ in range(SMALLEST_SET)]
 
     def put(key: Key) -> None:
@@ -179,10 +175,7 @@ def java(keys: Iterable[Key], hash_of: Callable[[Key], int]) -> list[Key]:
 
 
 def java_put(keys: Iterable[Key], hash_of: Callable[[Key], int], size: int = SMALLEST_TABLE) -> list[Key]:
-    """Return the order of ``java.util.HashMap`` filled by ``put``: the oldest key of a slot first.
-
-    ``size`` is the initial length of the table, which doubles when more than three quarters are filled.
-    """
+    """Return the order of ``java.util.HashMap(size)`` filled by ``put``: the oldest key of a slot first."""
     distinct = list(dict.fromkeys(keys))
     while len(distinct) > size * 3 // 4:
         size *= 2

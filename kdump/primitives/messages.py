@@ -98,7 +98,7 @@ def linked(path: str) -> str:
     from socket import gethostname
     from urllib.parse import quote
 
-    whole = os.path.abspath(path)  # noqa: PTH100  as above
+    whole = os.path.abspath(path)  # noqa: PTH100  pathlib is slow to import
     return f"\x1b]8;;file://{quote(gethostname())}{quote(os.fsencode(whole))}\x1b\\{path}\x1b]8;;\x1b\\"
 
 

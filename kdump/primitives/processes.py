@@ -33,8 +33,7 @@ class GoneError(Exception):
 class Children:
     """Forked processes, numbered from 0, and the results that they send.
 
-    A call that waits for one process also receives the results of the others, because a process with a full pipe
-    blocks.
+    A call that waits for one process receives the results of the others too: a process with a full pipe blocks.
     """
 
     def __init__(self, started: Sequence[tuple[int, int]], ended: dict[int, int]) -> None:
@@ -272,10 +271,7 @@ class Processes:
         tasks: Sequence[T],
         merge: Callable[[R, R], R] | None = None,  # noqa: ARG002  the caller merges the few results
     ) -> Iterator[R]:
-        """Yield the result of ``work`` for each task, in order. ``merge`` is not used.
-
-        Raises the KdumpError, OSError or MemoryError of ``work``, and KdumpError if a process ends without a result.
-        """
+        """Like :meth:`Workers.results`, without merging. Raises KdumpError, OSError and MemoryError of ``work`` too."""
 
         def child(_: int, news: list[object], send_news: Callable[[], None]) -> None:
             os.close(last)

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from types import FrameType
 
 ENDING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-"""The signals that ask a program to end."""
 BY_SIGNAL: Final = 128
 """A shell adds this to a signal's number for the exit status of a program that the signal ended."""
 _PR_SET_PDEATHSIG: Final = 1

@@ -1,6 +1,7 @@
 """Escapes text: names from files must not control a terminal, and printed commands must work when pasted.
 
-Every word of a printed command is quoted by ``shell_word``, ``shell_path``, ``shell_pattern`` or ``shell_text``.
+Every word of a printed command is quoted by ``shell_word``, ``shell_path``, ``shell_pattern`` or ``shell_text``. Other
+functions return the width of the terminal, and whether a standard stream is a terminal with colours.
 """
 
 from __future__ import annotations

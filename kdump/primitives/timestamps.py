@@ -69,7 +69,7 @@ def moment(text: str, now: Callable[[], float] = time.time, tz: tzinfo = UTC, *,
     """
     if re.fullmatch(_AGO, text):
         return int(now() * 1000) - _span(text)
-    if re.fullmatch(r"-?\d{9,20}|\d{1,7}", text, re.ASCII):  # eight digits are a date
+    if re.fullmatch(r"-?\d{9,20}|\d{1,7}", text, re.ASCII):
         return _milliseconds(int(text), least_ms)
     try:
         when = datetime.fromisoformat(text)

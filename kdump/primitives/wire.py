@@ -1,8 +1,7 @@
 """Reads and writes Kafka's primitive types (big endian), and fixed layouts made of them.
 
-A layout is a NamedTuple whose fields are annotated with the types. Sizes and positions are derived from it.
-Source: the protocol guide's "Protocol Primitive Types", and ``org.apache.kafka.common.utils.ByteUtils`` for
-variable-length integers (KIP-98).
+A layout is a NamedTuple whose fields are annotated with the types. Sizes and positions are derived from it. Source:
+"Protocol Primitive Types" of the protocol guide, and Kafka's ``ByteUtils`` for variable-length integers (KIP-98).
 """
 
 from __future__ import annotations
@@ -23,7 +22,6 @@ Int32: TypeAlias = int
 Int64: TypeAlias = int
 UInt32: TypeAlias = int
 _CODES: Final = {"Int8": "b", "Int16": "h", "Int32": "i", "Int64": "q", "UInt32": "I"}
-"""Annotation -> its code in :mod:`struct`."""
 
 INT32_MAX: Final = (1 << 31) - 1
 INT64_END: Final = 1 << 63
