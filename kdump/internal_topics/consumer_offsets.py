@@ -313,7 +313,4 @@ ConsumerProtocolAssignment; versions 0-1 before 3.4, 0-3
         partitions           []int32
     userData                 bytes   null  = null
 """)
-"""The layouts of ``subscription`` and ``assignment`` of a group member with protocolType "consumer".
-
-Source: ``org.apache.kafka.clients.consumer.internals.ConsumerProtocol``.
-"""
+"""The layouts of ``subscription`` and ``assignment`` of members with protocolType "consumer" (``ConsumerProtocol``)."""

@@ -95,8 +95,6 @@ class Decoded(NamedTuple):
 
 
 class DecodedRecord(NamedTuple):
-    """A decoded record of an internal topic."""
-
     type: int | None
     """The number of the record type, or None if it cannot be read."""
     key: Decoded | None
@@ -156,8 +154,6 @@ def _candidates(
 
 
 class Candidate(NamedTuple):
-    """The layout of a message since a release."""
-
     message: MessageSchema
     release: Release
 

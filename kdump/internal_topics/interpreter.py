@@ -39,10 +39,9 @@ MOST_ELEMENTS: Final = 1_000_000
 
 
 class PayloadError(DamageError):
-    """A message that cannot be read.
+    """A message that cannot be read. ``field``: the path to the field. ``position``: from the start of the payload.
 
-    ``field`` is the path to the field. ``java_message`` is the text of Kafka's error (None for a buffer underflow).
-    ``position`` counts from the start of the payload.
+    ``java_message`` is the text of Kafka's error; None for a buffer underflow.
     """
 
     def __init__(self, java_message: str | None, reason: str, position: int) -> None:
@@ -72,8 +71,6 @@ class PayloadError(DamageError):
 
 
 class Reader:
-    """Reads values from a payload in order."""
-
     def __init__(self, data: bytes, position: int = 0, *, limited: bool = False) -> None:
         """``limited``: refuse more than MOST_TAGGED tags and MOST_ELEMENTS elements, like 4.2.2 and 4.4."""
         self.data = data
@@ -165,10 +162,7 @@ def read(schema: Struct, reader: Reader) -> Values:
 
 
 def read_fields(schema: Struct, reader: Reader) -> Values:
-    """Return the fields of a struct. An unknown version is read like the nearest known one.
-
-    Raises PayloadError for invalid bytes, and for an inner struct if the version is above the known ones.
-    """
+    """Like :func:`read`, but an unknown version of the outermost struct is read like the nearest known one."""
     blank, runs = _runs(schema)
     values = blank.copy()
     for run in runs:
@@ -190,7 +184,7 @@ def read_fields(schema: Struct, reader: Reader) -> Values:
 
 def _read_tagged(schema: Struct, reader: Reader, values: Values) -> None:
     position, count = reader.position, reader.varint()
-    if not count:  # the usual case
+    if not count:
         return
     unknown: list[Value] = []
     if reader.limited and not 0 <= count <= min(reader.remaining, MOST_TAGGED):
@@ -349,7 +343,6 @@ def _write_length(slot: Slot, length: int, kind: str) -> bytes:
 PREVIEW_FRAME: Final = 0
 """The frame version of the KRaft preview in 2.8. Later releases do not read its layouts."""
 FRAME: Final = 1
-"""The frame version since 3.0."""
 _LARGEST: Final = 0x7FFF
 
 

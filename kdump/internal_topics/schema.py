@@ -78,8 +78,6 @@ class Versions(NamedTuple):
 
 
 class Era(NamedTuple):
-    """The releases from ``since`` on and before ``before``."""
-
     since: Release = ()
     before: Release = (*NEWEST, 0)
 
@@ -168,10 +166,7 @@ class MessageSchema:
         return next(iter(self.declared_versions.at(release)), None)
 
     def struct(self, version: int, release: Release = NEWEST) -> Struct:
-        """Return the layout of ``version`` in ``release``. An unknown version has the layout of the nearest one.
-
-        Raises KeyError if the release does not have the message.
-        """
+        """Return the layout of a version or the nearest known one. Raises KeyError if the release lacks the message."""
         versions = self.versions(release)
         if versions is None:
             raise KeyError(self.name)

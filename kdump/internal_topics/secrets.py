@@ -136,7 +136,6 @@ def is_connect_key(key: bytes | None) -> bool:
 
 
 def uncertain_connect_value(key: bytes | None, value: bytes | None) -> bytes | None:
-    """Like :func:`connect_value`, for a topic that may not be Connect's: change only values like those of Connect."""
     return connect_value(key, value, is_certain=False)
 
 

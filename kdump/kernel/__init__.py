@@ -28,7 +28,6 @@ def _files() -> set[str]:
 
 
 def _absence() -> str:
-    """Return the reason why the compiled modules are not used, or an empty text."""
     if os.environ.get("KDUMP_KERNEL") == "off":
         return "turned off by KDUMP_KERNEL"
     files = _files()
@@ -47,10 +46,7 @@ COMPILED: Final = not _ABSENCE
 
 
 def keep_freed_memory() -> None:
-    """Make glibc keep up to 64 MiB of freed memory, which is faster than new memory: the system clears each new page.
-
-    This affects the whole process: only the kdump program calls it, not the library.
-    """
+    """Make glibc keep up to 64 MiB of freed memory of the process. New memory is slower: the system clears pages."""
     if COMPILED:
         from kdump.kernel import records
 
