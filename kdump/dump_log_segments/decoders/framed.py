@@ -1,4 +1,7 @@
-"""The decoder switches for framed messages: the metadata log (as JSON) and remote log metadata (as ``toString``)."""
+"""The decoder switches for framed messages: the metadata log (as JSON) and remote log metadata (as ``toString``).
+
+Keys are not read. For an unreadable or null value an error is printed instead, and the run continues.
+"""
 
 from __future__ import annotations
 
