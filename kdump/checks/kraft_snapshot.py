@@ -51,7 +51,10 @@ class Snapshot(NamedTuple):
 
 
 def check(files: Files, path: str, *, records: bool = True, limit: int = DEFAULT_LIMIT) -> Snapshot:
-    """Check a snapshot, and with ``records`` its records. ``limit``: largest batch in bytes. Raises UnreadableError."""
+    """Check a snapshot, and with ``records`` its records. ``limit``: largest batch in bytes. Raises UnreadableError.
+
+    A file whose name has more text than that of a snapshot, such as a copy, is not checked: no node reads it.
+    """
     shown, name = files.shown(path), posixpath.basename(path)
     named = KRAFT_SNAPSHOT_NAME.fullmatch(name)
     findings: list[Finding] = []

@@ -69,7 +69,7 @@ class TxnIndexCheck(IndexFileCheck):
         return None
 
     def ended(self, transaction: EndedTransaction) -> None:
-        """Compare the next transaction with the entry of its last offset. Unmatched earlier entries are faults."""
+        """Compare the next transaction with the entry of its last offset. Entries up to there need an ABORT marker."""
         offset = transaction.last_offset
         found = False
         while self._next() <= offset:

@@ -337,7 +337,7 @@ def _partition(replicas: Sequence[int], epoch: int, version: int, directories: S
 
 
 def release_for(lost: LostCluster, named: StartRelease | None) -> StartRelease:
-    """Return ``named``, or the oldest release for the metadata.version. Raises UsageError if unknown or too old."""
+    """Return ``named``, or the oldest release for metadata.version. Raises UsageError if none fits or it is too old."""
     level = lost.image.features.metadata_version
     if named is None:
         return oldest_for(level)
