@@ -79,7 +79,6 @@ class Finding(_FindingFields):
         loses: int | None = None,
         commands: tuple[str, ...] = (),
     ) -> "Finding":
-        """Replace the hyphens in ``kind`` by blanks, and shorten long values."""
         return super().__new__(
             cls,
             level,
@@ -141,10 +140,7 @@ _SHOW: Final = "ls -l "
 
 
 def of_a_copy(finding: Finding) -> Finding:
-    """Return a finding on files in an archive or store, with kdump's own commands only.
-
-    If a command is left out, the advice is to copy the files first.
-    """
+    """Drop commands other than kdump's own from a finding on archived or stored files, and advise to copy the files."""
     kept = tuple(command for command in finding.commands if label_of(command)[1].startswith(KDUMP))
     if kept == finding.commands:
         return finding
@@ -173,8 +169,7 @@ _IN_PARTITION: Final = ("partition.metadata", "leader-epoch-checkpoint")
 def salvage_output() -> str:
     """Return the output folder of the printed ``kdump salvage``. It does not exist: ``salvaged`` or ``salvaged-2``.
 
-    It is above the current folder if that is a log dir or a partition folder: a broker does not start with a folder of
-    another name in a log dir.
+    If the current folder is a log dir or partition folder, it is above: a broker refuses foreign folders in a log dir.
     """
     above = 1 if any(map(exists, _IN_LOG_DIR)) else 2 if any(map(exists, _IN_PARTITION)) else 0
     out = "../" * above + "salvaged"

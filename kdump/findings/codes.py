@@ -1,7 +1,8 @@
 # ruff: noqa: E501  a table is easiest to read with one row per line
 """The table of finding codes: level, condition, action, and the class of Kafka that has the rule.
 
-A code is stable: scripts may rely on it. ``python -m tools.docs.finding_codes`` writes the docs page.
+A code is stable: scripts may rely on it. A finding on a file that a broker removes anyway is a remark, whatever the
+level of its code. ``python -m tools.docs.finding_codes`` writes the docs page.
 """
 
 from __future__ import annotations
@@ -17,10 +18,7 @@ _START: Final = "Run the command of the finding, if it has one."
 
 
 class FindingCode(str):
-    """A row: the code, its level, the condition, the action, and Kafka's class or KIP.
-
-    The level is the highest of its findings. Findings on a file that a broker removes anyway are remarks.
-    """
+    """A row: the code, the highest level of its findings, the condition, the action, and Kafka's class or KIP."""
 
     level: str
     sentence: str

@@ -115,7 +115,7 @@ class VerdictFacts(NamedTuple):
     quoted: Callable[[str], str] = str
     """Quotes a path for a shell."""
     are_whole: bool = True
-    """Whether they have the id of a broker."""
+    """Whether these log dirs have the id of a broker."""
     is_partial: bool = False
     """Whether only selected partitions were checked."""
     alone: str = ""
@@ -272,7 +272,6 @@ def _with_copies(commands: Sequence[str], grave: Sequence[Finding], of: VerdictF
 
 
 def _log_dir_of(file: str, log_dirs: Sequence[str]) -> str | None:
-    """Return the log dir that has a file, or None."""
     file = normpath(file)
     for log_dir in sorted(log_dirs, key=len, reverse=True):
         path = normpath(log_dir)
@@ -309,7 +308,6 @@ def _of_salvage() -> str:
 
 
 def _after_salvage(folders: Sequence[str], of: VerdictFacts) -> Iterator[str]:
-    """Yield the steps after the salvage of partition folders, if there are any."""
     if of.replaced is None or not 0 < len(folders) <= SHOWN:
         yield from (_of_salvage(),) if folders else ()
         return
@@ -329,10 +327,7 @@ def _without_a_log_dir(all_dirs: str) -> tuple[str, ...]:
 
 
 def _later(missing: Sequence[Finding], of: VerdictFacts, *, has_commands: bool, has_index: bool) -> Iterator[str]:
-    """Yield the steps for missing records: how to restore them, and what a start without them does.
-
-    ``has_index``: a segment has index files, but no .log.
-    """
+    """Yield the steps for missing records. ``has_index``: a segment has index files, but no .log."""
     missing = [finding for finding in missing if any(text in finding.advice for text in (ALONE, MAY_HAVE, ONLY_A_COPY))]
     if not missing:
         return
@@ -388,7 +383,6 @@ def _of_holes(holes: Sequence[Finding], of: VerdictFacts, *, is_truncated: bool)
 
 
 def _merged(folders: Sequence[str], of: VerdictFacts) -> str:
-    """Return the step that merges folders with copies of them."""
     folders = list(dict.fromkeys(folders))
     step = "give kdump salvage these folders and their copies"
     moves = "Move the old folders out of the log dirs, put those of merged/logs in their places"
@@ -407,7 +401,6 @@ def _names(folders: Sequence[str]) -> str:
 
 
 def _replicas(folders: Sequence[str], of: VerdictFacts) -> str:
-    """Return the brokers with replicas of partitions, in parentheses."""
     known = {name: of.others(name) for name in map(basename, folders)}
     texts = [f"{name}: broker {', '.join(map(str, nodes))}" for name, nodes in known.items() if nodes]
     return f" ({first_of(texts, SHOWN)})" if texts else ""

@@ -49,10 +49,7 @@ class ChunkWork(Protocol[C_contra, S, R]):
         """Return an assumption for :attr:`ChunkState.start` before a chunk, or None to wait for the real state."""
 
     def make(self, chunk: C_contra, start: Any, turn: Any) -> R:
-        """Return the result of a chunk, from the assumed or known ``start`` and the :class:`Turn` of the executor.
-
-        Raises TooMuchError if the result is too large to be held until the previous chunk is finished.
-        """
+        """Return a chunk's result from the known or assumed ``start`` and the :class:`Turn`. Raises TooMuchError."""
 
     def carry(self, before: S, made: R) -> S:
         """Return the state after a chunk, from the state before it and its result."""
@@ -129,8 +126,6 @@ class Threads:
 
 
 class _ChunkThreads(Generic[C]):
-    """The threads of one run, and the chunks that they work on, in order."""
-
     def __init__(self, chunks: Iterator[C], work: ChunkWork[C, Any, Any]) -> None:
         self._chunks, self._work = chunks, work
         self._changed = threading.Condition()

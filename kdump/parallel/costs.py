@@ -215,11 +215,10 @@ def enough_records(partitions: Sequence[Partition]) -> int:
 
 
 def segment_parts(source: Source, end: int, times: int = 1, *, unpacks: bool = True) -> list[SegmentPart]:
-    """Return the parts of a segment up to byte ``end``.
+    """Return the parts of a segment up to byte ``end``: none if it is too small for two, or begins below magic 2.
 
     A part has ``times`` chunks, and more bytes if it has a hole of a sparse file. If the caller ``unpacks``
-    (decompresses) batches, chunks of compressed segments are smaller. The result is empty if the segment is too small
-    for two parts, or if its first batch is below magic 2.
+    (decompresses) batches, chunks of compressed segments are smaller.
     """
     header = first_header(source)
     packed = unpacks and header is not None and header.attributes & CODEC_MASK
@@ -239,7 +238,7 @@ def is_transactional(partition: Partition) -> bool:
 
 
 def is_packed(source: Source) -> bool:
-    """Return whether a segment begins with a compressed batch."""
+    """Return whether a segment begins with a compressed batch of magic 2."""
     return _has(first_header(source), CODEC_MASK)
 
 
@@ -281,7 +280,6 @@ def _first(partition: Partition) -> Segment | None:
 
 
 def _first_header(segment: Segment) -> BatchHeader | None:
-    """Return the header of the first batch; None unless it has magic 2 and the segment is readable."""
     try:
         with segment.open() as source:
             return first_header(source)

@@ -60,12 +60,8 @@ class OutputTurn(Turn[S]):
         """The ``start`` that the worker assumed for the state before the chunk; None if that state was known."""
         self._on_turn: Callable[[S], None] = lambda _: None
         self.lead = b""
-        """Bytes to write before the chunk's output. They are not written if the chunk has no output.
-
-        Set these bytes before this chunk's turn, or in the function given to :meth:`when_come`.
-        """
+        """Bytes to write before the chunk's output, if there is any. Set them before the turn, or in ``when_come``."""
         self.has_written = False
-        """Whether the chunk has any output."""
 
     def begin(self, assumed: object | None) -> None:
         self.state = None
@@ -80,10 +76,7 @@ class OutputTurn(Turn[S]):
         self._on_turn = lambda _: None
 
     def take(self) -> S:
-        """Wait for the turn, and return the state before the chunk.
-
-        Raises WrongAssumptionError if ``assumed`` was wrong, GoneError if the previous process has ended.
-        """
+        """Wait for the turn, return the state before. Raises WrongAssumptionError, and GoneError if none comes."""
         has_come = self.state is None
         if self.state is None:
             self.state = self._receive()
@@ -101,10 +94,9 @@ class OutputTurn(Turn[S]):
             do(self.state)
 
     def room(self, size: int) -> memoryview | None:
-        """Return memory for at least the next ``size`` bytes of held output, or None.
+        """Return memory for ``size`` bytes or more of held output; None if too little is left, or if the turn has come.
 
-        The result is None if the chunk's turn has come (no output is held), or if too little memory is left. The caller
-        fills the start of the memory, and gives this slice to :meth:`write`, which does not copy it.
+        The caller fills the start of the memory, and gives this slice to :meth:`write`, which does not copy it.
         """
         return self._buffer[self._used :] if self.state is None and self._used + size <= HELD else None
 
@@ -145,8 +137,6 @@ class OutputTurn(Turn[S]):
 
 
 class Forks:
-    """``count`` forked processes. Each makes every Nth chunk."""
-
     def __init__(self, count: int) -> None:
         self._count = count
 
@@ -195,7 +185,6 @@ def _close(turns: list[tuple[int, int]]) -> None:
 
 
 def _raised(failure: BaseException) -> BaseException:
-    """Return the error to raise for an error of a process: OutputError for an OSError, except a broken pipe."""
     if isinstance(failure, OSError) and not isinstance(failure, BrokenPipeError):
         return OutputError(failure)
     return failure
