@@ -1,7 +1,6 @@
-"""Control records (KIP-98), such as the markers that end a transaction.
+"""Control records (KIP-98), such as the markers that end a transaction: a key with version and type, and a value.
 
-The key is a version and a type; the value depends on the type. Source: ``ControlRecordType`` and
-``EndTransactionMarker`` of ``org.apache.kafka.common.record``.
+Source: ``ControlRecordType`` and ``EndTransactionMarker`` of ``org.apache.kafka.common.record``.
 """
 
 from __future__ import annotations

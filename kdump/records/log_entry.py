@@ -56,9 +56,8 @@ def read(
 ) -> RecordBatch:
     """Return the batch at the start of ``data``; ``position`` is its position in the file.
 
-    ``offset``, ``size`` and ``magic`` are the first fields of the batch, ``limit`` is the largest decompressed size in
-    bytes. As in Kafka, a magic above 2 is read as 2, and one below 0 as a message. Raises DamageError if ``data`` ends
-    inside the header of magic 2.
+    ``offset``, ``size`` and ``magic`` are its first fields, ``limit`` is the largest decompressed size in bytes. As in
+    Kafka, magic above 2 is read as 2, magic below 0 as a message. Raises DamageError for a truncated header of magic 2.
     """
     whole = LOG_OVERHEAD.size + size
     if magic >= record_layout.MAGIC_2:

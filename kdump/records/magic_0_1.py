@@ -47,8 +47,8 @@ class Message(RecordBatch):
 
     As in Kafka, an entry is a batch and, if it is not compressed, also the only record of that batch. Fields are read
     on first use, because DumpLogSegments prints the fields before an invalid one. A field raises DamageError if the
-    message is too short. Inner messages have the timestamp type of a magic 1 wrapper. If it is LogAppendTime, they
-    have its timestamp too.
+    message is too short. Inner messages have the timestamp type of a magic 1 wrapper. If it is LogAppendTime, they have
+    its timestamp too.
     """
 
     __slots__ = (
@@ -310,8 +310,7 @@ class Message(RecordBatch):
     def inner_base(self, last_inner: int) -> int:
         """Return the number to add to inner offsets, which are relative in magic 1 (KIP-31).
 
-        The number is 0 in magic 0, and for a wrapper whose offset the producer left at 0. Raises DamageError if the
-        wrapper's offset is below ``last_inner``.
+        It is 0 in magic 0, and if the producer left the wrapper's offset at 0. Raises DamageError if it is below 0.
         """
         if self._magic == 0 or self._offset == 0:
             return 0

@@ -237,7 +237,6 @@ class Batch(RecordBatch):
         yield from self._read_on(data, position, done)
 
     def _read_well_formed(self, data: Bytes, position: int) -> Iterator[list[Record]]:
-        """Yield lists of the records before the first malformed one."""
         reader = Records()
         more = reader.begin(data, position, self.header, ())
         while more:
@@ -406,10 +405,7 @@ def _sized(data: bytes | None) -> bytes:
 
 
 def write_batch(header: BatchHeader, records: bytes) -> bytes:
-    """Return the bytes of a batch. ``records`` are the bytes of its records, compressed with the codec in ``header``.
-
-    The length and the checksum in ``header`` are computed again.
-    """
+    """Return a batch of ``records``, whose bytes are compressed with the header's codec; set length and checksum."""
     sized = header._replace(
         length=BATCH_HEADER.size - BATCH_HEADER.offsets["partition_leader_epoch"] + len(records), crc=0
     )

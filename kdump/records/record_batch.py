@@ -215,8 +215,7 @@ class RecordBatch(Batches):
 
         A malformed record raises DamageError. The records before it are yielded first, except in a compressed batch of
         magic 2, and in a wrapper with a too small message. The error's position counts from the start of the batch, or
-        of the decompressed records. Raises LimitError for more than ``limit`` decompressed bytes (by default the
-        batch's own limit).
+        of the decompressed records. Raises LimitError for more than ``limit`` decompressed bytes (default: own limit).
         """
 
     @property
@@ -236,10 +235,7 @@ class RecordBatch(Batches):
 
 
 def misnumbered(batch: RecordBatch, offsets: Iterable[int]) -> DamageError | None:
-    """Return an error for the first record whose offset is not the previous offset plus 1, or None.
-
-    ``offsets`` are the offsets of the records in order. The result is None if the cleaner removed records.
-    """
+    """Return an error for the first of ``offsets`` that breaks the sequence; None for a batch with removed records."""
     if not batch.is_whole:
         return None
     for number, offset in enumerate(offsets, batch.base_offset):
