@@ -1,11 +1,10 @@
 # ruff: noqa: E501  one line for each row of the table
 """The columns of records, batches and damaged ranges, declared once for JSON lines, CSV, tables, Spark and the docs.
 
-``source`` names a scope and an attribute, as in ``batch.size``. Scopes: ``file`` (the segment and its folder), ``batch``
-(:class:`kdump.records.record_batch.RecordBatch`), ``record`` (:class:`kdump.formats.record.Record`), ``damage``
-(:class:`kdump.segments.regions.Damage`), ``state`` (computed values), ``shown``, ``field`` and ``typed`` (decoded
-payloads). Values are as stored: -1 is Kafka's -1. Null is Kafka's null, an unknown value, or a field that this
-magic does not have.
+``source`` names a scope and an attribute, as in ``batch.size``. Scopes: ``file`` (the segment and its folder),
+``batch`` (:class:`kdump.records.record_batch.RecordBatch`), ``record`` (:class:`kdump.formats.record.Record`),
+``damage`` (:class:`kdump.segments.regions.Damage`), ``state`` (computed values), ``shown``, ``field`` and ``typed``
+(decoded payloads). Values are as stored: -1 is Kafka's -1. Null is Kafka's null, unknown, or no field of this magic.
 """
 
 from __future__ import annotations

@@ -90,7 +90,6 @@ def shown_in(damage: AnyDamage, folder: str) -> AnyDamage:
 
 
 def _may_be_secret(kind: str, topic: str | None) -> bool:
-    """Return whether the expected and found values of this kind of damage may be parts of the topic's secrets."""
     return may_hold_secrets(topic) and kind in _OF_RECORDS
 
 
@@ -144,8 +143,8 @@ class Secrets:
     def may_be_in(self, file: SegmentFacts, damage: Damage | DamageError) -> bool:
         """Return whether the expected and found values of damage in a segment may be parts of secrets.
 
-        The first records of a segment show whether it has secrets. Before they are read, only damage inside records
-        may show parts of secrets.
+        The first records of a segment show whether it has secrets. Before they are read, only damage inside records may
+        show parts of secrets.
         """
         if file.topic is not None and _of_topic(file.topic) is not None:
             return True
@@ -154,7 +153,6 @@ class Secrets:
         return _may_be_secret(damage.kind, file.topic)
 
     def parts(self, item: SelectedBatch, parts: Iterator[FieldBytes]) -> Iterator[FieldBytes]:
-        """Return the fields of a batch with hidden secrets."""
         from kdump.records import field_map
 
         mask = self.mask(item)

@@ -40,8 +40,7 @@ class SegmentFacts(NamedTuple):
 class SelectedBatch(NamedTuple):
     """A batch and its selected records; or a batch run: its first batch, and the selected records of all its batches.
 
-    ``base_offset`` is the first offset, also for a wrapper of magic 0 or 1, which does not store it. ``transaction`` is
-    a value of the column transactionState.
+    ``base_offset``: the first offset, also of a wrapper of magic 0 or 1. ``transaction``: as column transactionState.
     """
 
     file: SegmentFacts

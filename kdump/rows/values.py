@@ -167,10 +167,9 @@ def decoded(found: SelectedBatch, record: Record | None) -> Any:
 
 
 def _in_words(topic: str, record: Record) -> dict[str, Any] | None:
-    """Return a decoded record of one of Kafka's own topics, as JSON values.
+    """Return a decoded record as JSON values: key and value, each with name, version, and data or a reason.
 
-    Key and value have the name and version of the message, and its data or the reason why it cannot be read. Bytes and
-    uuids are URL-safe base64 without padding, as Kafka writes uuids.
+    Bytes and uuids are URL-safe base64 without padding, as Kafka writes uuids.
     """
     from kdump.internal_topics.decode import decode
 

@@ -282,10 +282,7 @@ class TransactionFollower:
 def combined(  # noqa: C901  a case per end
     results: Iterable[SegmentOutcomes], *, whole: bool = True, unnamed: Sequence[int] = ()
 ) -> Outcomes:
-    """Return the outcomes of a partition from the results of its segments in offset order.
-
-    ``unnamed`` are the base offsets of unread segments, which may hold the marker of any transaction.
-    """
+    """Join the results of segments in offset order. ``unnamed`` are the base offsets of segments that were not read."""
     still_open: dict[int, OpenTransaction] = {}
     aborted: list[AbortedTxn | EndedTransaction] = []
     doubts: list[Doubt] = []
@@ -328,10 +325,9 @@ def combined(  # noqa: C901  a case per end
 
 
 def follow(partition: Partition, report: Reporter, scans: Iterable[Scan] | None = None) -> Outcomes:
-    """Return the outcomes of the transactions of a partition.
+    """Return the outcomes of a partition. Report wrong entries of ``.txnindex`` and unreadable segments.
 
-    Wrong entries of ``.txnindex`` and unreadable segments are reported. ``scans`` are the results of :func:`scan` for
-    the segments, if the caller has them.
+    ``scans`` are the results of :func:`scan` for the segments, if the caller has them.
     """
 
     def results() -> Iterator[SegmentOutcomes]:

@@ -32,9 +32,8 @@ class OpenTransaction(NamedTuple):
 class EndedTransaction(NamedTuple):
     """A transaction that a marker has committed or aborted.
 
-    ``first_offset`` is None for an empty transaction, or if the transaction began before the replay. ``last_offset`` is
-    the marker's offset. ``last_stable_offset`` is the first offset of the oldest transaction that is open after
-    the marker, or the offset after the marker.
+    ``first_offset`` is None for an empty transaction, or if it began before the replay. ``last_offset`` is the marker's
+    offset. ``last_stable_offset`` is the first offset of the oldest open transaction, or the offset after the marker.
     """
 
     producer_id: int
