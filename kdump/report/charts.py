@@ -99,8 +99,7 @@ def charts(report: LogDirReport) -> list[Chart]:
 def drawn(specs: Sequence[Spec]) -> list[str]:
     """Return the SVGs of specifications, drawn by processes one after another: the end of a process frees its memory.
 
-    The processes are not forks, which would keep this process's memory. Raises KdumpError if a process draws nothing;
-    that process has printed the reason.
+    The processes are not forks, which would keep this process's memory. Raises KdumpError if one fails or cannot start.
     """
     svgs: list[str] = []
     while len(svgs) < len(specs):
@@ -166,10 +165,7 @@ def _names(order: Iterable[str]) -> Spec:
 
 
 def _rows(names: Sequence[str], values: Sequence[Spec], spec: Spec) -> Iterator[Spec]:
-    """Yield a map with a row for each name, in parts of at most AT_ONCE rows.
-
-    The last part has the scale and the legend. All parts have the same width, because long names are shortened.
-    """
+    """Yield a map with a row for each name, in parts of at most AT_ONCE rows. The last part has scale and legend."""
     encoding = spec["encoding"]
     across, colour = encoding["x"], encoding["color"]
     axis: Spec = {"domain": False, "ticks": False}
@@ -405,7 +401,6 @@ def _thinned(ranges: Sequence[_Range], most: int) -> Iterator[_Range]:
 
 
 def _together(start: float, end: float, damaged: int) -> _Range:
-    """Return one range for several ranges, with the sum of their bytes in the text."""
     return _Range(start, end, damaged, f"{start:.0%} to {end:.0%} of the file: {size(damaged)} damaged")
 
 

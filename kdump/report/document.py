@@ -125,7 +125,6 @@ class ReportRequest:
     configs: tuple[GivenConfig, ...] = ()
 
     def line(self, command: str, *options: str, paths: Sequence[str] | None = None) -> str:
-        """Return the command line that prints an answer."""
         words = ["kdump", command, *map(shell_path, self.paths if paths is None else paths)]
         for topic in self.wanted.topics:
             words += ["--topic", shell_pattern(topic)]

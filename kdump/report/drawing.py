@@ -1,8 +1,7 @@
 """A script that draws charts in its own process: it reads specifications of Vega-Lite as JSON, and prints SVGs.
 
-The engine of vl-convert takes about 35 MiB, plus the memory pages of its library file, and more with each chart. The
-script releases these pages before each chart. Above a limit it ends, and another process draws the remaining charts.
-The script does not import kdump.
+The engine of vl-convert takes about 35 MiB, the pages of its library file, and more with each chart. The script, which
+does not import kdump, releases these pages before each chart. Above a limit it ends, and another draws the rest.
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ from pathlib import Path
 from typing import Any, Final
 
 VERSION: Final = "5.20"
-"""The version of Vega-Lite."""
 MUCH: Final = 48 << 20
 """Limit of the private memory of a process, in bytes; above it no further chart is drawn."""
 _FIRST: Final = {"data": {"values": [{}]}, "mark": "point"}

@@ -90,10 +90,7 @@ def collectors_for(
     how: CheckOptions,
     configs: Sequence[GivenConfig] = (),
 ) -> ReportCollectors:
-    """Return new collectors, with configs and topic ids from the metadata log in ``partitions``.
-
-    ``configs`` override the configs of the metadata log. ``how`` are the options of the check.
-    """
+    """Return new collectors. ``configs`` override the configs in the metadata log in ``partitions``."""
     logs = live_of(partitions)
     image = image_of(logs, report)
     copied = copied_offsets(partitions, image, report)
@@ -174,7 +171,7 @@ def gather(
 ) -> LogDirs:
     """Fill new collectors from partitions, in this process or with ``workers``, and look up log end offsets for lag.
 
-    Return the facts of the partitions' log dirs. ``report`` may receive the same sentence more than once.
+    Return the log dirs of the partitions, read at first use. ``report`` may receive the same sentence more than once.
     """
     if workers is not None:
         gather_with(workers, into, partial(_feed, asked), partitions, report._replace(progress=progress))

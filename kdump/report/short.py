@@ -27,7 +27,6 @@ TOPICS: Final = 10
 BAR, LEAST = 30, 10
 """Width of the longest bar in characters, on wide and on narrow terminals."""
 TICKET: Final = 10
-"""Maximum number of lines of the text for a ticket."""
 WORD: Final = 6
 """Width of the word (of :data:`WORDS`) before a sentence, in columns."""
 NAME: Final = 20
@@ -57,7 +56,7 @@ def draw(report: LogDirReport, out: IO[str]) -> None:
 
 
 def ticket(report: LogDirReport) -> list[str]:
-    """Return at most TICKET lines for a ticket: paths, time, size, the gravest problems, and the next commands."""
+    """Return at most TICKET lines: paths, time, size, the gravest problems, and the next commands."""
     partitions = report.held("du", "partition")
     times = [ms for line in partitions for ms in (line.oldest_ms, line.newest_ms) if ms is not None]
     log = size(sum(line.log_bytes for line in partitions))

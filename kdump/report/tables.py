@@ -1,7 +1,4 @@
-"""The tables of the page. A row is a line of an answer, or a sum for a log dir, a topic or a group.
-
-A cell has a value of the report's document (``value``), and the text that the page shows (``text``).
-"""
+"""The tables of the page. A row is a line of an answer, or a sum for a log dir, a topic or a group."""
 
 from __future__ import annotations
 
@@ -25,7 +22,7 @@ WORDS: Final = {"log": "DAMAGED", "derived": "WRONG", "remark": "note"}
 
 
 class Cell(NamedTuple):
-    """A value of the document, and its text. Numbers are right-aligned."""
+    """A value of the document, and the text that the page shows. Numbers are right-aligned."""
 
     value: object
     text: str
@@ -50,7 +47,6 @@ def tables(report: LogDirReport) -> list[ReportTable]:
 
 
 def plain(value: object) -> Cell:
-    """Return a cell of text with escaped control characters."""
     return Cell(value, "–" if value is None else harmless_line(str(value)))
 
 

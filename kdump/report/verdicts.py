@@ -25,10 +25,8 @@ if TYPE_CHECKING:
 
 Weight: TypeAlias = Literal["bad", "warn", "info", "good"]
 _NAMED: Final = 3
-"""Maximum number of names in one sentence."""
 _NAME_ONE: Final = "Give the path of a log dir. --topic and --partition must match its contents."
 _LISTED: Final = 50
-"""Maximum number of folders in one command."""
 _KEEP: Final = "Keep the broker stopped, and keep a copy of these folders. kdump salvage copies the valid batches."
 _HOLES: Final = (
     "A broker accepts these logs unchanged. Another replica may have the missing records: give all brokers' log dirs."
