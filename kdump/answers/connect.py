@@ -299,8 +299,6 @@ class ConnectNames(NamedTuple):
 
 
 class ConnectTopics:
-    """Reads the topics of the Connect clusters in the given paths."""
-
     def __init__(
         self,
         paths: Sequence[str],
@@ -368,5 +366,4 @@ class ConnectTopics:
 
 
 def _nearest(topic: str, others: list[str]) -> str:
-    """Return the name in ``others`` that is most similar to ``topic``, or "" if ``others`` is empty."""
     return max(others, key=lambda other: SequenceMatcher(None, topic, other).ratio(), default="")

@@ -57,7 +57,6 @@ class CoordinatorPartition:
 
 
 def coordinator_partition(text: str, partitions: int) -> int:
-    """Return the partition that coordinates an id: ``Utils.abs(id.hashCode()) % partitions``."""
     value = java_hash(text)
     signed = value - ((value & 0x80000000) << 1)
     return 0 if signed == -0x80000000 else abs(signed) % partitions

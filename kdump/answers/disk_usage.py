@@ -64,8 +64,7 @@ class Bytes(NamedTuple):
 class PartitionUsage:
     """A partition folder. ``state``: current, metadata, unknown (no file of a log); deleted, future, stray by suffix.
 
-    ``deleted_bytes``: its ``.log.deleted`` files. ``oldest_ms``, ``newest_ms``: largest timestamps of its first and
-    last batch.
+    ``deleted_bytes``: ``.log.deleted`` files. ``oldest_ms``, ``newest_ms``: largest times of its first and last batch.
     """
 
     kind: ClassVar[str] = "partition"

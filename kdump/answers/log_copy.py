@@ -338,7 +338,7 @@ def _are_equal(left: HeldRecord, right: HeldRecord) -> bool:
     """Return whether two records are equal in the fields that both formats have and that cleaning keeps.
 
     A leader converts records for a follower of an older release: magic 1 has no leader epoch and no producer id, magic
-    0 no timestamp either (KIP-31, KIP-98).
+    0 no timestamp either (KIP-32, KIP-98).
     """
     (one, first), (other, second) = left, right
     return (
@@ -359,7 +359,6 @@ class Lineage:
 
     @property
     def newest(self) -> int | None:
-        """The newest epoch, or None if the log has none."""
         return self.entries[-1].epoch if self.entries else None
 
     def end_of(self, epoch: int) -> int:

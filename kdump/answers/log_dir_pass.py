@@ -180,7 +180,6 @@ class PassTap:
             collector.end()
 
     def _skip(self, number: int) -> None:
-        """Pass the unread segments before number ``number`` to the collectors as damage."""
         for segment in self._segments[self._next : number]:
             self._turn_to(segment)
             self._lose(segment, 0, "the segment was not read")
@@ -235,15 +234,11 @@ class Collectors(list["Collector"]):
 
 
 def feed(collectors: Collectors, partitions: Sequence[Partition], report: Reporter) -> None:
-    """Read partitions in this process, and feed collectors with them."""
     LogDirPass(collectors, report).run(partitions)
 
 
 class Gathered(NamedTuple, Generic[M]):
-    """The result of some consecutive partitions in ``into``, and the ``size`` of their segments in bytes.
-
-    ``calls`` has each call of the reporter, in order: the name of the field of :class:`Reporter`, and the argument.
-    """
+    """The result of some partitions, their ``size`` in bytes, and the reporter's ``calls``: (field, argument)."""
 
     into: M
     size: int
@@ -263,8 +258,7 @@ def gather_with(
 ) -> None:
     """Let workers call ``work`` for groups of partitions, and merge the results into ``into``, in order.
 
-    Each call gets a copy of the empty ``into``. ``report`` gets the same calls as from one process. Only progress is
-    reported less often: once per task.
+    Each call gets a copy of the empty ``into``. ``report`` gets the calls of one process, but progress once per task.
     """
     for gathered in workers.results(
         partial(_gathered, copy.deepcopy(into), work), task_groups(partitions, workers.count), Gathered.merge

@@ -101,7 +101,6 @@ class LogEvents(Collector):
 
 
 def newest(events: Iterable[LogEvent]) -> list[LogEvent]:
-    """Return the MOST newest events by time, then at most MOST events without a time."""
     untimed = [event for event in events if event.at_ms is None]
     timed = sorted((event for event in events if event.at_ms is not None), key=attrgetter("at_ms"))
     return [*timed[-MOST:], *untimed[:MOST]]
@@ -110,7 +109,7 @@ def newest(events: Iterable[LogEvent]) -> list[LogEvent]:
 MOST_RANGES: Final = 200
 """Number of damaged ranges listed for one file. If a file has more, its damaged bytes are counted by part."""
 PARTS: Final = 100
-"""Number of equal parts of a file. Damaged bytes are counted by part."""
+"""Number of equal parts of a file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,10 +130,7 @@ class DamagedBytes:
 
 @dataclass(frozen=True, slots=True)
 class DamagedFile:
-    """A segment with damaged ranges: its size, the number of ranges, and the sum of their bytes.
-
-    If not all ranges are listed, ``parts`` has the damaged bytes of each hundredth of the file.
-    """
+    """A segment with damaged ranges. ``parts``: the damaged bytes of each hundredth, if not all ranges are listed."""
 
     kind: ClassVar[str] = "damagedFile"
     topic: str

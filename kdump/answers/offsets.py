@@ -1,9 +1,9 @@
 """The question ``offsets``: the offsets that ``kafka-get-offsets.sh`` and ``Admin.listOffsets`` return, from files.
 
 A broker looks up a time in the first segment whose largest timestamp is at or above the time, and in no later one. The
-largest timestamp is the last one in the ``.timeindex``, or the last write time of a segment whose index is empty.
-Segments without a ``.timeindex``, and the newest segment, are always searched. Source: KIP-79 and Kafka's UnifiedLog
-(``fetchOffsetByTimestamp``), LogSegment (``findOffsetByTimestamp``), FileRecords (``searchForTimestamp``).
+largest timestamp is the last one in the ``.timeindex``, or the last write time of a segment whose index is empty. The
+newest segment and those without a ``.timeindex`` (brokers rebuild it) are always searched. Source: KIP-79 and Kafka's
+UnifiedLog (``fetchOffsetByTimestamp``), LogSegment (``findOffsetByTimestamp``), FileRecords (``searchForTimestamp``).
 """
 
 from __future__ import annotations
@@ -59,7 +59,6 @@ class TimeLookup:
 
     @property
     def is_looking(self) -> bool:
-        """Whether a time that is looked up in the current segment is not found yet."""
         return bool(self._pending)
 
     def may_find(self, batches: Batches) -> bool:
@@ -97,10 +96,7 @@ def _by_segment(segments: Sequence[Segment], times: Sequence[int]) -> dict[str, 
 
 
 def _largest(segment: Segment) -> int | None:
-    """Return the largest timestamp that a broker assumes for a closed segment; None without a ``.timeindex``.
-
-    The batches of a segment without a ``.timeindex`` must be read, because a broker rebuilds the index from them.
-    """
+    """Return the largest timestamp that a broker assumes for a closed segment; None without a ``.timeindex``."""
     data = segment.sibling("timeindex")
     if data is None:
         return None

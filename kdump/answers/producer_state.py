@@ -163,10 +163,7 @@ class ProducerReplay:
         self._note = place.report.note
 
     def add(self, batches: Batches) -> EndedTransaction | None:
-        """Add the next batches. If they are a single control batch, return the transaction that it ends.
-
-        Batches before ``since`` change nothing. Raises DamageError for an invalid marker.
-        """
+        """Add batches. Return the transaction that a single control batch ends. Raises DamageError for a bad marker."""
         if batches.batch_count > 1 and not self._is_whole(batches):
             for batch in batches.batches():
                 self.add(batch)
@@ -202,10 +199,7 @@ class ProducerReplay:
         self.end()
 
     def lose(self, region: Damage | Trailing) -> None:
-        """Add the producers of open transactions to ``doubted``, unless the region ends before ``since``.
-
-        A truncated batch at the end changes nothing, because a broker truncates it too.
-        """
+        """Add producers with open transactions to ``doubted``. A truncated batch changes nothing: brokers remove it."""
         if isinstance(region, Damage) and (region.missing_until is None or region.missing_until > self.since):
             self.doubted |= set(self.state.open)
 

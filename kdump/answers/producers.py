@@ -47,10 +47,7 @@ _COLUMNS: Final = (
 
 @dataclass(frozen=True)
 class SequenceBreak:
-    """A batch with an unexpected sequence or epoch. HELP describes ``what``: gap, repeat or epoch.
-
-    ``expected`` and ``found`` are sequence numbers; if ``what`` is epoch, they are producer epochs.
-    """
+    """A batch with an unexpected sequence or epoch. ``what``: gap, repeat, or epoch (then the numbers are epochs)."""
 
     kind: ClassVar[str] = "sequence"
     topic: str

@@ -243,7 +243,6 @@ class Asking:
         yield from (Place(one, self.states.of(one), report) for one in self.meant())
 
     def reader(self, collectors: Sequence[Collector]) -> LogDirPass:
-        """Return a pass that feeds collectors in this process."""
         from kdump.answers.log_dir_pass import LogDirPass
 
         return LogDirPass(collectors, self.report, self.states)

@@ -83,7 +83,6 @@ class Sample:
     batches: int = 0
     size: int = 0
     squares: int = 0
-    """The sum of the squares of the sizes."""
     fixed: int = 0
     """The bytes of batches whose size no codec changes: control batches, and batches of magic 0 and 1."""
     taken: int = 0
@@ -127,8 +126,8 @@ class Sample:
     def unseen(self) -> float:
         """The number of bytes to add to the estimate for batches of a kind that the sample lacks.
 
-        With n batches in the sample, at most 3 / n of the others are such batches at 95% confidence (rule of three).
-        It is assumed that no codec makes them smaller.
+        With n batches in the sample, at most 3 / n of the others are such batches at 95% confidence (rule of three). It
+        is assumed that no codec makes them smaller.
         """
         if self.taken == self.batches or not self.taken:
             return 0.0
@@ -155,10 +154,7 @@ class WhatIf:
             self._samples.setdefault((place.key[0], number), []).append(sample)
 
     def add(self, batches: Batches, taken: int) -> int:
-        """Add up to ``taken`` batches. Stop at a batch that cannot be decompressed. Return the number of added batches.
-
-        Control batches and batches of magic 0 and 1 keep their size. Raises DamageError for a single damaged batch.
-        """
+        """Add up to ``taken`` batches before a damaged one; return their number. Raises DamageError for a lone one."""
         if not self._current:
             return taken
         if batches.first.magic < MAGIC_2 or batches.first.is_control:

@@ -156,10 +156,7 @@ def compare(
     records: bool,
     report: Reporter,
 ) -> Iterator[RecordDifference | PairDifference]:
-    """Compare two replicas of a partition. With ``records``, yield each difference. Then yield the PairDifference.
-
-    ``report`` receives damaged ranges and progress. Raises UnreadableError.
-    """
+    """Yield the differences of two replicas (if ``records``), then the PairDifference. Raises UnreadableError."""
     topic, number = left.place.key or ("", 0)
     one, other = lineage(left.place.partition, report), lineage(right.place.partition, report)
     stale, cut = _truncation(one, other)
@@ -303,8 +300,6 @@ def pairs(copies: Copies) -> list[ReplicaPair]:
 
 @dataclass
 class Compared:
-    """The result of a pair: lines, damaged ranges, and unreadable files."""
-
     lines: list[AnswerLine] = field(default_factory=list)
     damaged: list[str] = field(default_factory=list)
     failed: list[UnreadableError] = field(default_factory=list)

@@ -165,7 +165,6 @@ def rules_of(release: tuple[int, ...] | None) -> RetentionRules:
 FUTURE_OF_COPIED: Final = (
     " (brokers up to 4.4 keep the segment; later brokers use the last write time of the file: KAFKA-20609)"
 )
-"""The addition to a message about a segment of a tiered topic with timestamps in the future."""
 
 
 class Limits(NamedTuple):
@@ -252,7 +251,6 @@ class RetentionCheck:
         return found
 
     def _first_that_stays(self, segment: AgedSegment, blocked: Sequence[AgedSegment]) -> Verdict:
-        """Return the verdict on the first segment that stays and so blocks the later ones."""
         why = self._keeps(segment, None, None)
         if blocked:
             are = "is" if len(blocked) == 1 else "are"

@@ -52,8 +52,6 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class CodecShare:
-    """The batches of one codec, and their bytes."""
-
     batches: int
     bytes: int
 

@@ -157,10 +157,7 @@ class TransactionalIds(Collector):
 
 
 class KnownIds:
-    """Transactional ids by producer id.
-
-    ``is_whole``: every partition of the topic is in the paths. ``condition``: a phrase on an assumed number of them.
-    """
+    """Transactional ids by producer id. ``condition``: a phrase about an assumed number of partitions, or empty."""
 
     def __init__(
         self,

@@ -44,10 +44,7 @@ if TYPE_CHECKING:
 
 
 def aborted_transactions(place: Place, segments: Iterable[Segment]) -> list[tuple[int, int]]:
-    """Return (first offset, producer id) of each aborted transaction in the ``.txnindex`` of segments.
-
-    A malformed index is reported and counts as empty. Raises UnreadableError.
-    """
+    """Return (first offset, producer id) for each ``.txnindex`` entry; report a bad index. Raises UnreadableError."""
     found = []
     for segment in segments:
         data = segment.sibling("txnindex")
@@ -110,8 +107,7 @@ class CleanerWalk:
     """Reads the batches that the log cleaner would read. ``report`` receives a text for each unreadable range.
 
     Batches with a wrong CRC are yielded too: neither Cleaner nor MemoryRecords.filterTo verifies the CRC, and a
-    cleaning writes their records with a valid CRC. ``spoiled`` receives a text for each such batch, and for damage at
-    the log end.
+    cleaning computes it again. ``spoiled`` receives a text for each such batch, and for damage at the log end.
     """
 
     def __init__(

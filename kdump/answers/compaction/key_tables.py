@@ -44,7 +44,6 @@ def all_keys() -> KeyPart:
 
 
 def offset_map(since: int, most: int, keys: int, part: KeyPart) -> AnyOffsetMap:
-    """Return an empty map, of the compiled class if there is one."""
     if not kernel.COMPILED:
         return OffsetMap(since, most, keys, part)
     from kdump.kernel import digests as compiled
@@ -53,7 +52,6 @@ def offset_map(since: int, most: int, keys: int, part: KeyPart) -> AnyOffsetMap:
 
 
 def key_sizes(keys: int, part: KeyPart) -> AnyKeySizes:
-    """Return an empty table of sizes, of the compiled class if there is one."""
     if not kernel.COMPILED:
         return KeySizes(keys, part)
     from kdump.kernel import digests as compiled

@@ -67,14 +67,10 @@ class TopicHistory:
         return [event for event in self._removals if event.name == topic]
 
     def config(self, topic: str, name: str) -> str | None:
-        """Return a config of a topic: the topic's own, else the dynamic default of all brokers, else Kafka's default.
-
-        Return None without a metadata log. Properties files of brokers do not count, because no log dir has them.
-        """
+        """Return a config: the topic's own, else the dynamic default, else Kafka's; None without a metadata log."""
         return None if self._configs is None else self._configs.of(topic, None).settings[name].value
 
     def number(self, topic: str, name: str) -> int | None:
-        """Return a config as a number, or None if its value is unknown or not a number."""
         text = self.config(topic, name)
         return None if text is None else java_config_integer(text, 64)
 
@@ -192,7 +188,6 @@ class PartitionEvidence:
 
     @property
     def doubted(self) -> set[int]:
-        """The ids of producers with an open transaction whose end marker may be in unreadable bytes."""
         return set() if self._producers is None else self._producers.doubted
 
     @property
@@ -207,10 +202,7 @@ class PartitionEvidence:
 
     @property
     def log_start(self) -> int:
-        """The log start offset: from the checkpoint, else the first remote offset, else :attr:`first_local`.
-
-        Only in a tiered topic the start is below :attr:`first_local`.
-        """
+        """The log start offset: from the checkpoint, else the first remote offset, else :attr:`first_local`."""
         start = None if self.place is None else self.place.log_start
         if start is None:
             return (
@@ -223,8 +215,7 @@ class PartitionEvidence:
         """Whether the topic is tiered: its older segments may be in remote storage.
 
         If the topic's config is unknown, the files decide: either ``__remote_log_metadata`` lists its segments, or the
-        checkpointed log start is below the local log, which happens only in tiered topics
-        (LogManager.checkpointLogStartOffsetsInDir).
+        log starts below the local log, as only a tiered one does (LogManager.checkpointLogStartOffsetsInDir).
         """
         enabled = self.history.config(self.topic, "remote.storage.enable")
         if enabled is not None:
@@ -296,7 +287,6 @@ class PartitionEvidence:
         return partition is not None and len(partition.replicas) == 1
 
     def largest_timestamp(self, segment: Segment) -> int:
-        """Return the largest timestamp in the batch headers of a segment in ms; -1 if there is none."""
         if segment.path not in self._largest:
             self._largest[segment.path] = largest_timestamp(segment)
         return self._largest[segment.path]

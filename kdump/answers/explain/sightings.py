@@ -1,7 +1,4 @@
-"""Reads a log at some offsets (:func:`look`): records, the ends of their transactions, batches and unreadable ranges.
-
-It does not decide what a consumer receives: :mod:`~kdump.answers.explain.reasons` does.
-"""
+"""Reads a log at some offsets (:func:`look`): records, ends of their transactions, batches and unreadable ranges."""
 
 from __future__ import annotations
 
@@ -86,10 +83,9 @@ class Sightings:
         return self._sorted[at] if at >= 0 and self._sorted[at].last >= offset else None
 
     def add(self, found: Sighting) -> None:
-        """Add a record.
+        """Add a record. Of two at an offset, the one with the newer leader epoch counts, as after truncation (KIP-101).
 
-        If an offset has two records, the one with the newer leader epoch counts, as after a truncation (KIP-101). If
-        the epochs are equal, the first one counts, because a fetch finds it first. ``older`` keeps the other records.
+        If the epochs are equal, the first one counts: a fetch finds it first. ``older`` keeps the other records.
         """
         held = self.records.get(found.offset)
         if held is not None:

@@ -53,14 +53,12 @@ if TYPE_CHECKING:
 
 
 NEAR: Final = 4 << 20
-"""Maximum number of bytes of log, after the newest producer snapshot, that are read without ``--stable``."""
 
 
 class StableEnd(NamedTuple):
-    """The end of a partition's log, and the topic id of its folder.
+    """The end of a partition's log, and the topic id of its folder. ``rank`` has the leader epoch and the end offset.
 
-    ``offset`` is the log end offset. ``stable`` is the last stable offset (None if it was not read). ``rank``
-    orders replicas: by leader epoch, then by end offset.
+    ``offset`` is the log end offset, and ``stable`` the last stable offset (None if it was not read).
     """
 
     offset: int
@@ -73,8 +71,7 @@ class LogEnds(Collector):
     """Collects log end offsets for the lag of groups. It yields no lines.
 
     It keeps the replica with the greatest rank. It reads the last batches to find the log end. The last stable offset
-    comes from the log after the newest producer snapshot. If this part has more than NEAR bytes, it is read only with
-    ``stable``.
+    comes from the log after the newest producer snapshot, if this is at most NEAR bytes or ``stable`` is true.
     """
 
     def __init__(

@@ -166,8 +166,6 @@ class ShareKey(NamedTuple):
 
 
 class ShareStateLog(TopicLog):
-    """Replays one partition of ``__share_group_state``."""
-
     def __init__(self, partition: int) -> None:
         super().__init__(partition)
         self.held: dict[ShareKey, SharePartition] = {}
@@ -337,7 +335,6 @@ class GroupLog:
     simple: bool = False
     """Whether the group exists by its commits alone, without a group record."""
     offsets: int = 0
-    """The number of committed offsets of the group."""
     ended_at: int = -1
     """The offset of the last tombstone that deleted the group."""
 
@@ -358,8 +355,6 @@ class HeldOffset(NamedTuple):
 
 
 class HeldGroup(NamedTuple):
-    """A group in one partition of ``__consumer_offsets``."""
-
     name: bytes
     partition: int
     log: GroupLog
@@ -457,10 +452,7 @@ class CoordinatorLog(TopicLog):
             self.groups.pop(group_of(key), None)
 
     def end_transaction(self, records: Sequence[BriefRecord], producer: int) -> None:
-        """Commit or drop a producer's pending offsets. A commit never replaces a newer commit.
-
-        ``records`` has the marker. It is empty if the cleaner removed the marker; then nothing changes.
-        """
+        """Commit or drop a producer's pending offsets; a newer commit stays. A cleaned marker changes nothing."""
         for _, _, key, _, _ in records:
             marker = control.read_key(key).type
             if marker not in control.MARKERS:

@@ -6,9 +6,9 @@ group. Source: ``ClassicGroup``, ``ConsumerGroup``, ``ShareGroup``, ``StreamsGro
 
 An offset expires at the expireTimestamp of its record (value version 1, before 2.1), else after the retention. The
 retention begins when a classic group with a protocol type became empty, else at the commit. An offset does not expire
-if the group subscribes to the topic, or if a commit in an open transaction is pending for the partition. Offsets of a
-classic group with members that are not consumers do not expire. No log dir has the retention
-(offsets.retention.minutes of brokers). Source: KIP-211, ``OffsetExpirationConditionImpl``.
+if the group subscribes to the topic, or if a commit in an open transaction is pending for the partition. Offsets do not
+expire in share groups, in classic groups with members that are not consumers, and in groups with an unreadable record.
+No log dir has the retention (offsets.retention.minutes of brokers). Source: KIP-211, ``OffsetExpirationConditionImpl``.
 """
 
 from __future__ import annotations
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 
 CONSUMER: Final = "consumer"
-"""The protocol type of consumers."""
 STABLE: Final = {"Consumer": 0, "Streams": 1}
 """Group type -> the code of STABLE in ``MemberState``. A stable member has all its assigned partitions."""
 DEFAULT_ASSIGNORS: Final = {"Consumer": "uniform", "Share": "simple"}
@@ -271,10 +270,7 @@ DEFAULT_RETENTION_MS: Final = 7 * 24 * 3_600_000
 def expires_at(
     group: KnownGroup, topic: str, commit_timestamp: int, expire_timestamp: int | None, retention_ms: int
 ) -> int | None:
-    """Return the time in ms at which an offset expires; None if it does not expire.
-
-    It does not expire in a share group, in a group with an unreadable record, and if a member may read the topic.
-    """
+    """Return the time in ms at which an offset expires, or None if it does not. The caller checks pending commits."""
     line = group.line
     if line.type == "Share" or line.problem is not None:
         return None

@@ -29,7 +29,6 @@ class GroupMemberLine:
     target_topic_partitions: tuple[str, ...] | None
     tasks: TaskLine | None
     subscribed_topics: tuple[str, ...] | None
-    """The subscribed topics; None if unknown."""
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,6 @@
 """The questions ``metadata`` (the topics of an image) and ``events``, and the other lines of ``kdump metadata``.
 
-The other lines are records of an image and differences between two images. Only the command makes them.
-:mod:`.image` reads the log; :mod:`.events` has Event.
+The other lines, which only the command makes, are records of an image and differences between two images.
 """
 
 from __future__ import annotations
@@ -30,10 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ImageDifference:
-    """A record in which two images differ. ``was`` is the earlier record, None if only one image has it.
-
-    ``topic`` is the name of the record's topic; None if the record belongs to no topic.
-    """
+    """A record in which two images differ. ``was``: the earlier of two records. ``topic``: its topic's name, if any."""
 
     type: str
     version: int

@@ -215,7 +215,6 @@ class ProducerIds:
         self.next = fields["nextProducerId"]
 
     def records(self) -> Iterator[SnapshotRecord]:
-        """Yield the record of a snapshot. Its broker id and epoch are -1."""
         if self.next is not None:
             fields = {"brokerId": -1, "brokerEpoch": -1, "nextProducerId": self.next}
             yield SnapshotRecord("ProducerIdsRecord", 0, fields)

@@ -1,7 +1,4 @@
-"""Makes the events of a cluster from the records of its metadata log.
-
-The time of an event is when the controller appended the batch. Records do not show which user made a change.
-"""
+"""Makes the events of a cluster from its metadata log, whose records do not show which user made a change."""
 
 from __future__ import annotations
 
@@ -28,7 +25,7 @@ class Event:
 
     ``name`` is the name of the changed object, such as a topic, TOPIC-PARTITION, a config resource, a user or a broker
     id. ``id`` is a topic's id. ``topic`` is the affected topic. ``committed`` is True, or None if unknown: controllers
-    may still truncate a record that the quorum has not committed.
+    may still truncate a record that the quorum has not committed. The time is when the controller appended the batch.
     """
 
     kind: ClassVar[str] = "event"
@@ -64,10 +61,7 @@ Made = tuple[str, str, "str | None", dict[str, Any], "str | None"]
 
 
 class Events:
-    """An observer of a replay. It makes events of the records that are applied.
-
-    Records below the offset ``committed`` are committed, because a snapshot contains them.
-    """
+    """Makes events of records that a replay applies. Records below ``committed``, a snapshot's end, are committed."""
 
     def __init__(self, committed: int) -> None:
         self._committed = committed
@@ -119,7 +113,6 @@ class Events:
             self._pending.append(self._grown[number])
 
     def applied(self) -> None:
-        """Keep the events of the record that was applied."""
         for event in self._pending:
             if event.what == "TopicCreated":
                 self._created[_topic_id(event)] = event

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 NOTHING: Final = (
     "no metadata log is here: expected the folder __cluster_metadata-0, or a .checkpoint file of that folder"
 )
-"""The error message if the paths have no copy of the metadata log."""
 
 
 class SnapshotFile(NamedTuple):
@@ -110,10 +109,7 @@ class Copies:
         return min((log[0].base_offset or 0 for log in self._logs), default=None)
 
     def batches(self, start: int) -> Iterator[Batches]:
-        """Yield the batches that end at or after offset ``start``. A single copy is yielded in batch runs.
-
-        If copies differ, the batches of the newer leader epoch are used.
-        """
+        """Yield the batches that end at or after ``start``: runs of a single copy, else those of the newest epoch."""
         if len(self._logs) == 1:
             return self._log(self._logs[0], start, PLAIN_DATA)
         return self._merged([self._batches(log, start) for log in self._logs])
@@ -173,16 +169,12 @@ def _same_place(one: RecordBatch, other: RecordBatch) -> bool:
 
 
 MOST_BREAKS: Final = 20
-"""Number of breaks that are reported one by one. Further breaks are only counted."""
 
 
 def image_of(
     partitions: Iterable[Partition], report: Reporter, *, offset: int | None = None, at: int | None = None
 ) -> ClusterImage | None:
-    """Return the image of ``__cluster_metadata`` like :meth:`MetadataLog.image`, or None without such a partition.
-
-    Copies of several controllers are merged. Batches dropped by the merge are not reported.
-    """
+    """Like :meth:`MetadataLog.image`; None without ``__cluster_metadata``. Batches that a merge drops get no note."""
     copies = Copies((one for one in partitions if one.topic is not None), report._replace(note=discard))
     return MetadataLog(copies).image(offset=offset, at=at) if copies else None
 

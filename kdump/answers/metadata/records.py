@@ -152,7 +152,6 @@ LEVEL_NAMES: Final = dict(
         start=1,
     )
 )
-"""Level of ``metadata.version`` -> its name."""
 
 LEAST_LEVEL: Final = 1
 """The level if the log has no ``metadata.version``: releases before 3.3 did not write it."""
@@ -235,7 +234,6 @@ class Features:
 
     @property
     def metadata_version(self) -> int:
-        """The level of ``metadata.version``; LEAST_LEVEL if the log has none."""
         return self.levels.get(METADATA_VERSION, LEAST_LEVEL)
 
     @property

@@ -94,7 +94,6 @@ class MetadataReplay:
         return all(map(self.append, appended(found)))
 
     def append(self, batch: Appended) -> bool:
-        """Apply the records of a decoded batch; return whether later batches are needed."""
         image, to, base = self.image, self._to, batch.base_offset
         if base >= to or (self._at is not None and batch.timestamp > self._at):
             return False

@@ -37,7 +37,6 @@ class KeyValue(NamedTuple):
 
 
 def file_name(image: ClusterImage) -> str:
-    """Return the name of a snapshot of the image, made of its end offset and epoch."""
     return f"{image.end_offset:020}-{image.epoch:010}.checkpoint"
 
 

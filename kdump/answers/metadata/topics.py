@@ -37,8 +37,6 @@ RECOVERING: Final = 1
 
 @dataclass(slots=True)
 class PartitionImage:
-    """The state of a partition in the metadata log."""
-
     replicas: list[int]
     directories: list[bytes]
     """The directory id of each replica."""

@@ -33,8 +33,6 @@ RECOVERY: Final = {0: "RECOVERED", 1: "RECOVERING"}
 
 @dataclass(frozen=True, slots=True)
 class NodeLine:
-    """A leaf of the tree."""
-
     kind: ClassVar[str] = "node"
     path: str
     value: str
