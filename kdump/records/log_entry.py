@@ -105,7 +105,6 @@ def check(region: RecordBatch) -> None:
 
 
 def is_sound(batch: RecordBatch) -> bool:
-    """Return whether a batch passes :func:`check`."""
     try:
         check(batch)
     except DamageError:

@@ -308,9 +308,9 @@ class Message(RecordBatch):
         return Message(data[frame.start : frame.end], to_int64(frame.offset + base), self.position, self)
 
     def inner_base(self, last_inner: int) -> int:
-        """Return the number to add to inner offsets, which are relative in magic 1 (KIP-31).
+        """Return the number to add to inner offsets: 0 in magic 0, and if the producer left the wrapper's offset at 0.
 
-        It is 0 in magic 0, and if the producer left the wrapper's offset at 0. Raises DamageError if it is below 0.
+        Inner offsets are relative in magic 1 (KIP-31). Raises DamageError if the number is below 0.
         """
         if self._magic == 0 or self._offset == 0:
             return 0

@@ -2,7 +2,7 @@
 
 The hash is HMAC-SHA256 (RFC 2104): equal payloads get equal hashes, and without its key even short payloads cannot be
 guessed. Null stays null. With ``--redact value.email`` the column ``decoded`` has a hash in place of each field
-``email``. The stored bytes contain these fields too, so they are hashed whole. Uncertain parts are hidden too. A
+``email``. The stored bytes contain these fields too, so they are hashed whole. Uncertain parts are hidden too: a
 payload that cannot be decoded has no ``data``. A text or number in the middle of a path is hashed.
 """
 
@@ -143,8 +143,7 @@ class Secrets:
     def may_be_in(self, file: SegmentFacts, damage: Damage | DamageError) -> bool:
         """Return whether the expected and found values of damage in a segment may be parts of secrets.
 
-        The first records of a segment show whether it has secrets. Before they are read, only damage inside records may
-        show parts of secrets.
+        Its first records show whether it has secrets. Before they are read, only damage inside records may show some.
         """
         if file.topic is not None and _of_topic(file.topic) is not None:
             return True

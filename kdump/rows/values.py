@@ -62,7 +62,6 @@ def constant(column: Column, found: SelectedBatch) -> object:
 
 @lru_cache
 def source(column: Column) -> Callable[[SelectedBatch | DamagedRange, Record | None], object]:
-    """Return the function that computes :func:`value` for a column."""
     special = SOURCES.get(column.source)
     if special is not None:
         return special
