@@ -1,7 +1,7 @@
 """Decoded keys and values as Arrow columns with the types of their schemas (:class:`TypedColumns`).
 
-``keyDecoded`` and ``valueDecoded`` have the values, and ``schemaId`` has the schema id in the payload. For a payload
-without a value, ``problem`` is the kind of the problem, and ``why`` is a sentence about it.
+``keyDecoded`` and ``valueDecoded`` have the values, ``schemaId`` the schema id in the payload. If a payload cannot be
+decoded, or has bytes after its value, ``problem`` is the kind of the problem, and ``why`` is a sentence about it.
 
 Spark has no times of day, no unsigned integers and no nanoseconds. Times of day and Avro's nanoseconds become the
 stored numbers, as in ``from_avro``. Protobuf's timestamps become microseconds, as in ``from_protobuf``; its ``uint64``
