@@ -1,7 +1,7 @@
 """The views of ``kdump sql``: one for each kind of line that the commands print, derived from the line's declaration.
 
-Records, batches and damage have the columns of :mod:`kdump.rows.columns`. Other views have the fields of the lines in
-:data:`kdump.answers.QUESTIONS`. Columns have the names and meanings of ``-o jsonl``.
+Records, batches and damage have the columns of :mod:`kdump.rows.columns`. Other views have the fields of findings, or
+of the lines of :data:`kdump.answers.QUESTIONS` and ``kdump schemas``. Columns are named as in ``-o jsonl``.
 """
 
 from __future__ import annotations
