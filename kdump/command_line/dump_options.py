@@ -332,7 +332,6 @@ class DumpOptions:
 
     @property
     def shows_outcomes(self) -> bool:
-        """Whether a column prints the outcome of transactions."""
         return self.output in COLUMNAR and any(column.name == "transactionState" for column in self.columns)
 
     @property

@@ -95,6 +95,7 @@ class Dump:
         return printer if self.options.show_secrets or self.options.batches else HidingPrinter(printer)
 
     def run(self, partitions: Iterable[Partition], out: BinaryIO) -> None:
+        """Print the records of partitions to ``out`` in the format of the options, or with --count their number."""
         reader = self.reader()
         printer = None if self.options.count else self.printer(out)
         if printer is not None:

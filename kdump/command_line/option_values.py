@@ -1,4 +1,4 @@
-"""Parses option values: times, sizes, ranges of offsets, keys, lists. Wrong texts raise UsageError."""
+"""Parses option values: times, sizes, ranges of offsets, keys, lists. Raises UsageError or click's BadParameter."""
 
 from __future__ import annotations
 

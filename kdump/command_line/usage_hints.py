@@ -1,4 +1,4 @@
-"""Hints for a wrong command line or missing rights. A command that succeeds does not import this module."""
+"""Hints for a wrong command line or missing rights, imported only for errors, ``kdump help`` and ``kdump PATH``."""
 
 from __future__ import annotations
 
