@@ -123,6 +123,7 @@ class StoreParts:
 
 
 Parts: TypeAlias = LocalParts | StoreParts
+"""Workers name, create and finish files (``part``, ``create``, ``finish``). The driver publishes them (``settle``)."""
 
 
 def parts_of(output: Output, note: Callable[[str], None]) -> Parts | None:
@@ -233,8 +234,6 @@ def _escaped(value: object) -> str:
 
 @dataclass(frozen=True)
 class PartsTask:
-    """A task that reads the splits of a group and writes their records."""
-
     options: SourceOptions
     layout: FolderLayout
     parts: Parts

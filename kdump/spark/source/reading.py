@@ -1,8 +1,8 @@
-"""Reads a split, a part of a segment, in a Spark task: yields the Arrow rows of an output (:func:`read_all`).
+"""Reads splits (parts of segments) in a Spark task: yields records, damaged ranges, accounts or batch headers as Arrow.
 
-The driver has planned the split (:mod:`kdump.spark.source.planning`). In mode FAILFAST damage raises UnreadableError.
-In other modes the records around it are read, and the task prints it. Unreadable bytes raise UnreadableError in every
-mode. With ``skipUnreadable``, except in FAILFAST, those of a failing disk become a damaged range.
+The driver has planned the splits. In mode FAILFAST damage raises UnreadableError. In other modes the records around it
+are read, and the task prints it. The output ``batches`` has only headers, and skips damage in each mode. Unreadable
+bytes raise UnreadableError. With ``skipUnreadable``, except in FAILFAST, those of a failing disk count as damage.
 """
 
 from __future__ import annotations

@@ -313,7 +313,6 @@ class _Meter:
         self.is_stopped = True
 
     def opens(self) -> bool:
-        """Return whether one more file is within the limit."""
         if self._limits.files is not None and self._files >= self._limits.files:
             self.is_stopped = self.is_full = True
         self._before = (self._bytes, self._records, self.is_full)
