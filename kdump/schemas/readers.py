@@ -21,13 +21,14 @@ FORMATS: Final[dict[str, Format]] = {"AVRO": "avro", "PROTOBUF": "protobuf", "JS
 
 
 class PayloadReader:
-    """Reads payloads of one schema, unless ``problem`` is set. ``reader`` is None for JSON and for a problem."""
+    """Reads payloads of a schema. ``problem`` is "", ``reference-missing`` or ``schema-invalid``; ``why``: a reason."""
 
     def __init__(self, version: SchemaVersion, store: SchemaStore) -> None:
         self.version = version
         self.format = FORMATS.get(version.schema_type)
         self.problem, self.why = "", ""
         self.reader: AvroReader | ProtobufReader | None = None
+        """None for a JSON schema, and for a schema with a problem."""
         try:
             if self.format == "avro":
                 self.reader = AvroReader(avro_type(version, store))
