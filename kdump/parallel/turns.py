@@ -76,7 +76,7 @@ class OutputTurn(Turn[S]):
         self._on_turn = lambda _: None
 
     def take(self) -> S:
-        """Wait for the turn, return the state before. Raises WrongAssumptionError, and GoneError if none comes."""
+        """Wait for the turn, and return the state before the chunk. Raises WrongAssumptionError and GoneError."""
         has_come = self.state is None
         if self.state is None:
             self.state = self._receive()

@@ -67,7 +67,6 @@ def read_marker(value: bytes | None) -> EndTxnMarker:
 
 
 def _checked(what: str, read: T) -> T:
-    """Return ``read``. Raises DamageError for a negative version, as Kafka does."""
     if read.version < 0:
         raise DamageError(
             f"control {what}", f"the {what} of a control record has a negative version", found=read.version

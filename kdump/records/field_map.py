@@ -38,7 +38,6 @@ class FieldBytes(NamedTuple):
 
 HIDDEN: Final = "hidden (--show-secrets shows it)"
 _UNREAD: Final = "unread"
-"""The field name of a malformed record and all bytes after its start."""
 PAYLOADS: Final = {"key", "value", "headerKey", "headerValue", _UNREAD}
 """The names of the fields with data of a producer."""
 _NAMES: Final = {

@@ -106,7 +106,6 @@ class Message(RecordBatch):
         return int.from_bytes(self._data[position : position + size], "big", signed=True)
 
     def read_as(self, newest: int) -> Message:
-        """Return this entry as read by a release whose newest magic is ``newest`` (0 or 1)."""
         return Message(self._data, self._offset, self.position, self._wrapper, newest, limit=self.limit)
 
     @property

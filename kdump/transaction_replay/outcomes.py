@@ -341,8 +341,6 @@ def follow(partition: Partition, report: Reporter, scans: Iterable[Scan] | None 
 
 
 class Scan(NamedTuple):
-    """The result of a segment, and its error if it is unreadable."""
-
     found: SegmentOutcomes
     error: UnreadableError | None = None
 

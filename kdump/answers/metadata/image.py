@@ -56,7 +56,7 @@ class SnapshotFile(NamedTuple):
 
 
 class Copies:
-    """The copies of one cluster's metadata log in some partitions. Partitions of other topics are ignored."""
+    """The copies of one cluster's metadata log: partitions of its topic, or of no named topic. Others are ignored."""
 
     def __init__(self, partitions: Iterable[Partition], report: Reporter) -> None:
         self.report = report
