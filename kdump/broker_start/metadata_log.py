@@ -233,8 +233,7 @@ def _replay(
 ) -> tuple[ClusterImage, list[StartCause]]:
     """Return the image of the newest snapshot and the later records, and the causes that stop the node."""
     broken: list[StartCause] = []
-    whole: list[int] = []
-    """The offsets below which no record is missing."""
+    whole: list[int] = []  # the offsets below which no record is missing
 
     def breaks(found: Break) -> None:
         whole.append(min(found.offset, image.end_offset or found.offset))

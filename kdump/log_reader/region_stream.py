@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kdump.parallel.costs import SegmentPart
     from kdump.segments.batch_runs import Run
     from kdump.segments.read_ahead import SizedResult
-    from kdump.segments.regions import Damage, OnError, Region, RunKinds
+    from kdump.segments.regions import Damage, OnError, Region
 
 M = TypeVar("M", bound="SizedResult")
 

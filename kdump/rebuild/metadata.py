@@ -436,8 +436,10 @@ def fit_configs(image: ClusterImage, release: StartRelease, brokers: int) -> Ite
         value = configs.get(MIN_ISR)
         if not caps_min_isr(release) and kind in (TOPIC_RESOURCE, BROKER_RESOURCE) and value and _int(value) > most:
             configs[MIN_ISR] = str(most)
-            why = f"Kafka {release.name} refuses acks=all with fewer replicas: kdump has set {most}, the number of "
-            "replicas"
+            why = (
+                f"Kafka {release.name} refuses acks=all with fewer replicas: kdump has set {most}, the number of "
+                "replicas"
+            )
             yield ClusterChange(what, name, MIN_ISR, value, why)
 
 

@@ -364,8 +364,7 @@ class _ProtoParser:
 
 def _settings(tokens: list[str]) -> Iterator[tuple[str, str]]:
     """Yield the name and value of each feature in options, written as ``features.NAME`` or in ``features = {}``."""
-    inside: list[bool] = []
-    """For each open bracket: whether it begins the list of features."""
+    inside: list[bool] = []  # for each open bracket: whether it begins the list of features
     for at, (token, value) in enumerate(zip(tokens, tokens[2:], strict=False)):
         before = tokens[max(0, at - 3) : at]
         if token in _BRACKETS:

@@ -42,10 +42,9 @@ from kdump.segments.walk import BLOCK, Window, as_region, walk
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from kdump.log_dirs.files import Source
     from kdump.log_dirs.partition import Segment
     from kdump.parallel.costs import SegmentPart
-    from kdump.segments.regions import OnError, Region, RunKinds
+    from kdump.segments.regions import OnError, RunKinds
 if kernel.COMPILED:
     from kdump.kernel.batches import moved
 

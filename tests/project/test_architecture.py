@@ -3,6 +3,7 @@
 import ast
 import functools
 import re
+from itertools import chain, pairwise
 from pathlib import Path
 
 import pytest
@@ -202,6 +203,34 @@ def test_heavy_and_foreign_packages_have_one_owner(path):
 @pytest.mark.parametrize("path", MODULES, ids=name_of)
 def test_nothing_asserts_on_input(path):
     assert not [node.lineno for node in ast.walk(syntax(path.read_text())) if isinstance(node, ast.Assert)]
+
+
+def loose_texts(source):
+    """Return the lines of texts that are statements inside functions, except those that describe an attribute."""
+    functions = [node for node in ast.walk(syntax(source)) if isinstance(node, ast.FunctionDef)]
+    blocks = [
+        node.body
+        for function in functions
+        for node in ast.walk(function)
+        if isinstance(node, ast.stmt) and hasattr(node, "body")
+    ]
+    return {
+        after.lineno
+        for before, after in chain.from_iterable(map(pairwise, blocks))
+        if isinstance(after, ast.Expr)
+        and isinstance(after.value, ast.Constant | ast.JoinedStr)
+        and not ast.unparse(before).startswith("self.")
+    }
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_each_text_is_whole(path):
+    assert loose_texts(path.read_text()) == set()
+
+
+def test_the_rest_of_a_text_without_brackets_is_found():
+    source = "def f(self):\n    self.a = 1\n    'its meaning'\n    if self:\n        b = 'one '\n        'two'\n"
+    assert loose_texts(source) == {6}
 
 
 def test_a_class_name_has_one_meaning():

@@ -310,3 +310,6 @@ def test_before_3_7_more_in_sync_replicas_than_there_are_would_refuse_records(tm
     assert image.configs.topic("multi") == {"min.insync.replicas": "1"}
     assert image.configs.broker("") == {"min.insync.replicas": "1"}
     assert {(one.what, one.value) for one in changes} >= {("topic config", "2"), ("broker config", "2")}
+    assert {one.why for one in changes if one.key == "min.insync.replicas"} == {
+        "Kafka 3.6.2 refuses acks=all with fewer replicas: kdump has set 1, the number of replicas"
+    }
