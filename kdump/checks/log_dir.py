@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.checks.evidence import INCREDIBLE
 from kdump.checks.repair_commands import aside
-from kdump.errors import SILENT, DamageError, StoreError, UnreadableError, first_of, raise_it
+from kdump.errors import SILENT, DamageError, Reporter, StoreError, UnreadableError, first_of, raise_it
 from kdump.findings import Finding, Level, remark, text_of
 from kdump.findings.codes import Code
 from kdump.formats import clean_shutdown, meta_properties
@@ -115,11 +115,12 @@ class LogDir(NamedTuple):
 class LogDirs(LogDirStates):
     """The log dirs of the checked partitions. Each file is read once, and each problem is reported once.
 
-    ``dispensable``: the shown paths of the log dirs that may be missing when their broker starts.
+    ``dispensable``: the shown paths of the log dirs that may be missing when their broker starts. ``report`` receives
+    broken and unreadable files too.
     """
 
-    def __init__(self, dispensable: frozenset[str] = frozenset()) -> None:
-        super().__init__(SILENT, READERS)
+    def __init__(self, dispensable: frozenset[str] = frozenset(), report: Reporter = SILENT) -> None:
+        super().__init__(report, READERS)
         self._dispensable = dispensable
         self._wrong_files: set[str] = set()
         self._identities: dict[tuple[Files, str], object] = {}
@@ -172,6 +173,7 @@ class LogDirs(LogDirStates):
             self._wrong_files.add(path)
             dispensable = self.is_dispensable(posixpath.dirname(path))
             self._news.append(broken(path, damage, IF_BROKEN[name], dispensable=dispensable))
+            super().wrong(name, path, damage)
 
     def is_dispensable(self, log_dir: str) -> bool:
         """Return whether a broker starts without this log dir (shown path)."""

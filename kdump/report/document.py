@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from dataclasses import dataclass
+from functools import cached_property
 from heapq import nsmallest
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -62,9 +63,17 @@ class ReportAnswer:
     command: str
     held: Sequence[Line | AnswerLine | Finding] = ()
 
+    @cached_property
+    def by_kind(self) -> dict[str, list[Line | AnswerLine | Finding]]:
+        """The lines of each kind as stored."""
+        found: dict[str, list[Line | AnswerLine | Finding]] = {}
+        for one in self.held:
+            found.setdefault(_kind(one), []).append(one)
+        return found
+
     def lines(self, kind: str | None = None) -> Iterator[Line]:
         """Yield the lines of all kinds or of one ``kind``."""
-        return (_object(one) for one in self.held if kind in {None, _kind(one)})
+        return map(_object, self.held if kind is None else self.by_kind.get(kind, ()))
 
 
 @dataclass(frozen=True)
@@ -88,7 +97,7 @@ class LogDirReport:
 
     def held(self, name: str, kind: str) -> list[Any]:
         """Return the lines of an answer as stored: JSON objects, or objects with field names in snake case."""
-        return [one for one in self.answers[name].held if _kind(one) == kind]
+        return self.answers[name].by_kind.get(kind, [])
 
     def command(self, name: str) -> str:
         return self.answers[name].command

@@ -27,7 +27,6 @@ from kdump.errors import discard
 from kdump.internal_topics import cluster_metadata, remote_log_metadata, transaction_state
 from kdump.log_dirs.file_names import SEGMENT_NAME, Name, leftover_state
 from kdump.log_dirs.finder import holds_a_log
-from kdump.log_dirs.log_dir_state import LogDirStates
 from kdump.log_reader.replicas import spares
 
 if TYPE_CHECKING:
@@ -119,11 +118,10 @@ class ReportPass:
         progress: Callable[[int], None] = lambda _: None,
     ) -> None:
         self._into, self._asked, self._report, self._progress = into, asked, report, progress
-        states = LogDirStates(report)
-        self._files = LogDirPass([into.usage], report, states)
-        self._logs = LogDirPass(into.of_logs, report, states)
-        self._coordinators = LogDirPass(into.of_coordinators, report, states)
-        self.dirs = LogDirs(into.how.dispensable)
+        self.dirs = LogDirs(into.how.dispensable, report)
+        self._files = LogDirPass([into.usage], report, self.dirs)
+        self._logs = LogDirPass(into.of_logs, report, self.dirs)
+        self._coordinators = LogDirPass(into.of_coordinators, report, self.dirs)
 
     def run(self, partitions: Iterable[Partition]) -> None:
         for partition in partitions:
@@ -151,6 +149,8 @@ def live(partition: Partition) -> Partition | None:
     """Return a partition without .deleted, .cleaned and .swap files; None for a leftover folder or without a topic."""
     if partition.topic is None or leftover_state(partition.folder):
         return None
+    if len(partition.logs) == len(partition.segments):
+        return partition
     names = [SEGMENT_NAME.fullmatch(posixpath.basename(segment.path)) for segment in partition.segments]
     kept = [name is None or name["state"] is None for name in names]
     return partition if all(kept) else partition._replace(segments=tuple(compress(partition.segments, kept)))
@@ -175,7 +175,7 @@ def gather(
     """
     if workers is not None:
         gather_with(workers, into, partial(_feed, asked), partitions, report._replace(progress=progress))
-        dirs = LogDirs()
+        dirs = LogDirs(into.how.dispensable)
     else:
         reader = ReportPass(into, asked, report, progress)
         reader.run(partitions)
