@@ -64,7 +64,7 @@ def make(logs: Path, count: int) -> None:
     for kind in ("replication-offset", "recovery-point-offset"):
         (logs / f"{kind}-checkpoint").write_text(f"0\n{count}\n{''.join(lines)}")
     (logs / "log-start-offset-checkpoint").write_text("0\n0\n")
-    (logs / "meta.properties").write_text("version=1\nnode.id=1\ncluster.id=Jcp9qHk6RnaNkgBVOvaAyg\n")
+    (logs / "meta.properties").write_text("version=0\nbroker.id=1\ncluster.id=Jcp9qHk6RnaNkgBVOvaAyg\n")
     (logs / ".kafka_cleanshutdown").write_text('{"version":0,"brokerEpoch":5}')
 
 
