@@ -13,6 +13,7 @@ from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
+from kdump import kernel
 from kdump.broker_start.outcome import LogStart, StartCause, StartOutcome
 from kdump.errors import DamageError, UnreadableError
 from kdump.findings.codes import Code, FindingCode
@@ -25,6 +26,9 @@ from kdump.log_dirs.files import read_file
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_dirs.local import LOCAL
 from kdump.recovery import MAX_OFFSET, first_recovered
+
+if kernel.COMPILED:
+    from kdump.kernel import records
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -49,6 +53,24 @@ _BY_STATE: Final = {
     file_names.FUTURE_FOLDER: (StartOutcome.FUTURE, Code.NAMED_FUTURE, "a replica that a broker is moving here"),
     file_names.STRAY_FOLDER: (StartOutcome.STRAY, Code.NAMED_STRAY, "the folder's name marks it as stray"),
 }
+
+
+def _is_fixed(path: str) -> bool | None:
+    """Like ``is_fixed`` of :mod:`kdump.kernel.records`. None: the file system has no such attributes."""
+    from fcntl import ioctl
+
+    flags = bytearray(8)  # for immutable bytes, ioctl makes and drops an error
+    try:
+        opened = os.open(path, os.O_NONBLOCK)
+    except OSError:
+        return False
+    try:
+        ioctl(opened, _GET_FLAGS, flags)
+    except OSError:
+        return None
+    finally:
+        os.close(opened)
+    return bool(int.from_bytes(flags, sys.byteorder) & _UNCHANGEABLE)
 
 
 class StopsError(Exception):
@@ -123,27 +145,16 @@ class LogDirFiles:
                             yield path
 
     def immutable(self, paths: "Iterable[str]") -> str | None:
-        """Return the first path in a local log dir with the attribute immutable or append-only (``chattr``), or None.
-
-        A file system without such attributes refuses the first request.
-        """
+        """Return the first path in a local log dir that is immutable or append-only (``chattr``), or None."""
         if self.files is not LOCAL or sys.platform != "linux":
             return None
-        from fcntl import ioctl
-
-        flags = bytearray(8)  # for immutable bytes, ioctl makes and drops an error
         for path in paths:
-            try:
-                opened = os.open(path, os.O_NONBLOCK)
-            except OSError:
-                continue
-            try:
-                ioctl(opened, _GET_FLAGS, flags)
-            except OSError:
-                return None
-            finally:
-                os.close(opened)
-            if int.from_bytes(flags, sys.byteorder) & _UNCHANGEABLE:
+            found = records.is_fixed(path) if kernel.COMPILED else None
+            if found is None:
+                found = _is_fixed(path)
+            if found is None:
+                return None  # this file system has no attributes
+            if found:
                 return path
         return None
 

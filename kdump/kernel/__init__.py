@@ -15,7 +15,7 @@ SHARED: Final = "shared"
 """Cython's own code for memoryviews, compiled once for all modules."""
 MODULES: Final = ("records", "batches", "texts", "digests", "lines", "arrow", "indexes", "internal_topics", "schemas")
 """The compiled modules. Each follows the modules that it imports. setup.py and tools.dev.build_kernel use this list."""
-VERSION: Final = 27
+VERSION: Final = 28
 """The number of the modules' interface, equal to ``VERSION`` in ``records.pyx``. Increased with each change."""
 
 

@@ -6,6 +6,7 @@ from kdump.formats.record import Record
 from kdump.formats.record_layout import BatchHeader
 from kdump.primitives.wire import Bytes
 
+E = TypeVar("E", bound=tuple[object, ...])
 R = TypeVar("R")
 
 VERSION: int
@@ -15,6 +16,8 @@ NUMBERS: int
 
 def keep_freed_memory() -> None: ...
 def reserve(file: int, size: int) -> None: ...
+def is_fixed(path: str) -> bool | None: ...
+def listing(folder: str, kind: type[E]) -> list[E]: ...
 def slots(others: Sequence[str]) -> dict[str, int]: ...
 
 class Cursor:

@@ -12,9 +12,11 @@ from kdump.formats.record import MANY_HEADERS, Header, ManyHeaders, Record
 from kdump.formats.record_layout import TIMESTAMP_TYPE_FLAG, BatchHeader
 
 cimport cython
-from libc.string cimport memcmp
+from cpython.exc cimport PyErr_SetFromErrnoWithFilenameObject
+from libc.errno cimport errno
+from libc.string cimport memcmp, strcmp
 
-VERSION = 27
+VERSION = 28
 """Equal to ``VERSION`` of ``kdump/kernel/__init__.py``."""
 RECORD_NUMBERS = ("offset", "timestamp", "key_size", "value_size", "sequence")
 """The ``values`` of a Cursor begin with these numbers of a record. Fields of the batch's header and others follow."""
@@ -43,9 +45,56 @@ cdef extern from *:
     #else
     static int kdump_reserve(int file, long long size) { return -1; }
     #endif
+    #include <dirent.h>
+    #include <fcntl.h>
+    #include <sys/stat.h>
+    #if defined(__linux__) && defined(STATX_ATTR_IMMUTABLE)
+    #define FIXED (STATX_ATTR_IMMUTABLE | STATX_ATTR_APPEND)
+    static int kdump_fixed(const char *path) {
+        struct statx found;
+        if (statx(AT_FDCWD, path, 0, 0, &found) || (found.stx_attributes_mask & FIXED) != FIXED) return -1;
+        return (found.stx_attributes & FIXED) != 0;
+    }
+    #else
+    static int kdump_fixed(const char *path) { return -1; }
+    #endif
+    #if defined(__APPLE__)
+    #define st_mtim st_mtimespec
+    #endif
     """
     void keep_freed "kdump_keep_freed"()
     int set_aside "kdump_reserve"(int file, long long size) nogil
+    int has_fixed "kdump_fixed"(const char *path) nogil
+
+    ctypedef struct Folder "DIR":
+        pass
+    struct Item "dirent":
+        char d_name[256]
+    struct Time "timespec":
+        long long tv_sec
+        long tv_nsec
+    struct Status "stat":
+        unsigned long long st_dev
+        unsigned long long st_ino
+        unsigned int st_mode
+        long long st_size
+        long long st_blocks
+        Time st_mtim
+    Folder *opendir(const char *path) nogil
+    Item *readdir(Folder *folder) nogil
+    int closedir(Folder *folder) nogil
+    int dirfd(Folder *folder) nogil
+    int fstatat(int folder, const char *name, Status *status, int flags) nogil
+    bint S_ISREG(unsigned int mode) nogil
+    bint S_ISDIR(unsigned int mode) nogil
+    bint S_ISFIFO(unsigned int mode) nogil
+    bint S_ISSOCK(unsigned int mode) nogil
+    object decoded "PyUnicode_DecodeFSDefault"(const char *name)
+    object encoded "PyUnicode_EncodeFSDefault"(object name)
+
+
+cdef int _BLOCK = 512
+"""Bytes in a unit of ``st_blocks``."""
 
 
 cdef int _OFFSET = RECORD_NUMBERS.index("offset")
@@ -74,6 +123,68 @@ def keep_freed_memory():
 def reserve(int file, long long size):
     with nogil:
         set_aside(file, size)
+
+
+def is_fixed(path):
+    """Return whether a file has the attribute immutable or append-only (``chattr``); None if the system cannot say."""
+    cdef bytes name = encoded(path)
+    cdef int found = has_fixed(name)
+    return None if found < 0 else found > 0
+
+
+def listing(folder, kind):
+    """Return the entries of a folder as tuples of the type ``kind``: :class:`kdump.log_dirs.files.Entry`.
+
+    A broken link, or a file that was deleted meanwhile, has the size 0. Raises OSError and ValueError.
+    """
+    cdef bytes encoded_folder = encoded(folder)
+    cdef const char *path = encoded_folder
+    cdef Folder *opened
+    cdef Item *item
+    cdef Status status
+    cdef int failed
+    cdef unsigned long long device = 0
+    if b"\0" in encoded_folder:
+        raise ValueError("embedded null byte")
+    with nogil:
+        opened = opendir(path)
+    if opened is NULL:
+        PyErr_SetFromErrnoWithFilenameObject(OSError, folder)
+    before = folder if folder.endswith("/") else folder + "/"
+    high, new, intern, found = 0, tuple.__new__, sys.intern, []
+    try:
+        while True:
+            with nogil:
+                errno = 0
+                item = readdir(opened)
+            if item is NULL:
+                if errno:
+                    PyErr_SetFromErrnoWithFilenameObject(OSError, folder)
+                return found
+            if not strcmp(item.d_name, ".") or not strcmp(item.d_name, ".."):
+                continue
+            with nogil:
+                failed = fstatat(dirfd(opened), item.d_name, &status, 0)
+            name = intern(decoded(item.d_name))
+            whole = before + name
+            if failed:
+                found.append(new(kind, (name, whole, False, 0, whole, None, None, "")))
+                continue
+            if status.st_dev != device:
+                device = status.st_dev
+                high = <object>device << 64
+            identity = high | status.st_ino
+            modified = status.st_mtim.tv_sec * 1000 + status.st_mtim.tv_nsec // 1_000_000
+            if S_ISREG(status.st_mode):
+                fields = name, whole, False, status.st_size, identity, modified, status.st_blocks * _BLOCK, ""
+            elif S_ISDIR(status.st_mode):
+                fields = name, whole, True, 0, identity, modified, 0, ""
+            else:
+                special = "pipe" if S_ISFIFO(status.st_mode) else "socket" if S_ISSOCK(status.st_mode) else "device"
+                fields = name, whole, False, 0, identity, modified, 0, special
+            found.append(new(kind, fields))
+    finally:
+        closedir(opened)
 
 
 def slots(others):

@@ -149,6 +149,7 @@ class FolderName(NamedTuple):
     state: str
 
 
+@lru_cache(1 << 15)  # a check parses the name of a folder five times
 def parse_folder(name: str) -> FolderName | None:
     """Return the topic, partition and state in the name of a folder; None if the name has another form.
 

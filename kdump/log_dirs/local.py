@@ -9,6 +9,7 @@ from contextlib import suppress
 from sys import intern
 from typing import TYPE_CHECKING, ClassVar, Final
 
+from kdump import kernel
 from kdump.errors import DISK_FAILS, FailingDiskError, UnreadableError
 from kdump.log_dirs import files
 from kdump.log_dirs.files import Entry, OpenSource
@@ -58,17 +59,10 @@ class LocalFiles:
         return _entry(posixpath.basename(posixpath.abspath(path)), path.rstrip("/") or path[:1], status)
 
     def entries(self, folder: str) -> list[Entry]:
-        found = []
         try:
-            with os.scandir(folder) as inside:
-                for item in inside:
-                    try:
-                        found.append(_entry(intern(item.name), item.path, item.stat()))
-                    except OSError:  # a broken link or a deleted file: open() reports it
-                        found.append(Entry(item.name, item.path, False, 0, item.path))
+            return sorted(listing(folder, Entry))
         except (OSError, ValueError) as reason:
             raise UnreadableError.of(folder, reason) from reason
-        return sorted(found)
 
     def open(self, path: str) -> OpenSource:
         return LocalFile(path)
@@ -80,6 +74,18 @@ class LocalFiles:
 
     def shown(self, path: str) -> str:
         return path
+
+
+def plain_listing(folder: str, _: type[Entry]) -> list[Entry]:
+    """Return what ``listing`` of :mod:`kdump.kernel.records` returns. Raises OSError and ValueError."""
+    found = []
+    with os.scandir(folder) as inside:
+        for item in inside:
+            try:
+                found.append(_entry(intern(item.name), item.path, item.stat()))
+            except OSError:  # a broken link or a deleted file: open() reports it
+                found.append(Entry(item.name, item.path, False, 0, item.path))
+    return found
 
 
 def _entry(name: str, path: str, status: os.stat_result) -> Entry:
@@ -94,6 +100,10 @@ def _entry(name: str, path: str, status: os.stat_result) -> Entry:
     return Entry(name, path, is_folder, 0, identity, modified, 0, special)
 
 
+if kernel.COMPILED:
+    from kdump.kernel.records import listing
+else:
+    listing = plain_listing  # type: ignore[assignment]  # the kernel knows no Entry
 LOCAL = LocalFiles()
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from kdump import cli
+from kdump.log_dirs import local
 from testing import forge
 from tests.helpers.log_dirs import write
 
@@ -30,6 +31,7 @@ def close(folder, monkeypatch):
 
     for name in ("stat", "scandir", "open"):
         monkeypatch.setattr(os, name, refusing(getattr(os, name)))
+    monkeypatch.setattr(local, "listing", refusing(local.listing))
     monkeypatch.setattr(os, "access", refusing(os.access, answer=False))
 
 

@@ -86,11 +86,11 @@ def test_a_closed_folder_is_there(tmp_path):
     (tmp_path / "meta.properties").write_text("version=1\nnode.id=1\ncluster.id=c\n")
     # root reads everything: a folder that cannot be listed is made by taking over the listing
     patch = (
-        "import os; real = os.scandir\n"
-        "def scandir(path='.'):\n"
-        "    if str(path).endswith('orders-0'): raise PermissionError(13, 'Permission denied', path)\n"
-        "    return real(path)\n"
-        "os.scandir = scandir"
+        "from kdump.log_dirs import local; real = local.listing\n"
+        "def listing(path, kind):\n"
+        "    if path.endswith('orders-0'): raise PermissionError(13, 'Permission denied', path)\n"
+        "    return real(path, kind)\n"
+        "local.listing = listing"
     )
     done = patched(patch, "explain", "orders-0@3", "--in", tmp_path)
     assert (done.returncode, done.stderr.decode()) == (1, f"error: {folder}: Permission denied\n")
