@@ -139,8 +139,27 @@ def rows_of(path: Path) -> list[Row]:
 
 
 def look(out: Path) -> Seen:
-    """Read an output with DuckDB and pyarrow. Raises ValueError if they differ or a file cannot be read."""
-    paths = sorted(out.glob("topic_name=*/date=*/*.parquet"))
+    """Read an output with four readers. Raises ValueError if they differ or a file cannot be read.
+
+    Processes that outlive the kill may still write files. If files appear or disappear meanwhile, read again.
+    """
+    while True:
+        paths = files_of(out)
+        try:
+            found = look_once(out, paths)
+        except ValueError:
+            if files_of(out) == paths:
+                raise
+        else:
+            if files_of(out) == paths:
+                return found
+
+
+def files_of(out: Path) -> list[Path]:
+    return sorted(out.glob("topic_name=*/date=*/*.parquet"))
+
+
+def look_once(out: Path, paths: list[Path]) -> Seen:
     try:
         found = {str(path.relative_to(out)): rows_of(path) for path in paths}
         rows = by_duckdb(out)
