@@ -1,7 +1,7 @@
 """Makes Arrow columns of record fields from objects (:class:`Objects`) or in compiled code (:class:`KernelColumns`).
 
-Both classes collect batches, and then return an array for each field of :class:`kdump.formats.record.Record`. After
-that, ``clear()`` must come before the next batch.
+Both classes collect records, and then return an array for each field of :class:`kdump.formats.record.Record`. After
+that, ``clear()`` must be called before the next ``add()``.
 """
 
 from __future__ import annotations
@@ -162,7 +162,7 @@ class KernelColumns:
         return self._buffers.add(*payload, batch.header)
 
     def are_sound(self, batch: Batch) -> bool:
-        """Return whether all records of a batch are well-formed, without adding them."""
+        """Return whether compiled code can read all records of a batch, without adding them."""
         if batch.count == 0:
             return True
         payload = self._payload(batch)

@@ -165,7 +165,7 @@ class OffsetIndexCheck(IndexFileCheck):
         return met
 
     def free(self, run: Run, row: int) -> int:
-        """Return the row of the first batch, at or after ``row``, that may have an entry; if none, the row count."""
+        """Return the number of the first batch, from ``row`` on, that may have an entry, or the batch count."""
         if self._pending is not None:
             return row
         if self.next_position >= run.end:

@@ -96,7 +96,7 @@ class TimeIndexCheck(IndexFileCheck):
             self._previous_last = last
 
     def free(self, run: Run, row: int, until: int) -> int:
-        """Return the row of the first batch, from ``row`` to ``until``, that may have an entry; if none, ``until``."""
+        """Return the number of the first batch, from ``row`` on, that may have an entry, or ``until``."""
         if row == until or run.greatest("last_offset", row, until) < self.next_offset:
             return until
         return next(at for at in range(row, until) if run.field("last_offset", at) >= self.next_offset)

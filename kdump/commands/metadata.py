@@ -106,8 +106,8 @@ def command(**options: Any) -> int:
     The value of a config is hidden unless Kafka knows its name and its type is not PASSWORD. SCRAM salts and keys, and
     URLs with a password, are hidden too. --show-secrets shows all. --write-snapshot always writes all.
 
-    If a record cannot be applied (an absent topic, an unknown type, damage, a gap), standard error names the offset
-    and the record. The answer leaves this record out.
+    If a record is damaged or missing, or cannot be applied (an absent topic, an unknown type), standard error names the
+    offset and the reason, for the first 20. The answer leaves the record out; --events has an event ReplayBroken.
 
     Several PATHs are copies of one quorum's log: they are merged by offset and leader epoch. If the files do not
     prove that a record is committed, "committed" of an event is null.

@@ -195,7 +195,7 @@ class BatchSelection:
                 yield from self.select(batch, file)
 
     def first_past(self, batches: Batches) -> int:
-        """Return the row of the first batch after the filter's last offset, or the number of batches if there is none.
+        """Return the number of the first batch after the filter's last offset, or the batch count if there is none.
 
         Compressed wrappers of magic 0 and 1 are not compared, because their base offsets require decompression.
         """

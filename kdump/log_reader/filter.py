@@ -235,7 +235,7 @@ class Prefilter:
         return cls(wanted) if few and wanted.fits_64_bits and all(map(is_local, wanted.greps)) else None
 
     def of_run(self, run: Run, end: int) -> list[int]:
-        """Return the count of each batch of a run, up to row ``end`` (exclusive) or the first malformed record."""
+        """Return the count for each batch of a run, up to number ``end`` (exclusive) or the first malformed record."""
         from kdump.kernel.batches import WIDTH
         from kdump.kernel.records import may_hold
 

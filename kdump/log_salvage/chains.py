@@ -64,7 +64,7 @@ class PlacesInARow(NamedTuple):
     segment: Segment
     run: Run
     row: int
-    """The row of the first batch in the batch run."""
+    """The number of the first batch in the batch run."""
 
     @property
     def size(self) -> int:

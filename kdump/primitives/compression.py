@@ -9,9 +9,9 @@ The lowest three bits of a batch's attributes are its codec (KIP-98; zstd: KIP-1
   verified, as in ``Lz4BlockInputStream``.
 * zstd: RFC 8878 frames, one after the other.
 
-Libraries are imported on first use. The streams of usual clients are decompressed in one call. All other streams,
-damaged ones included, are decompressed in steps. If isal is installed, it decompresses gzip: it is twice as fast as
-zlib. After an error of isal, zlib reads the stream again, so that all errors are those of zlib.
+Libraries are imported on first use. A stream of one snappy chunk, LZ4 block or zstd frame is decompressed in one call.
+Other streams are decompressed in parts. If isal is installed, it decompresses gzip streams of one member without
+optional header fields, twice as fast as zlib. zlib decompresses all other gzip streams, and reports all errors.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ DEFAULT_LIMIT: Final = 256 << 20
 """Default limit of the decompressed size of a batch, in bytes."""
 
 COPIES: Final = {"parquet": 3, "sql": 3}
-"""Output format or command -> the number that divides the limit, because libraries hold copies of a batch."""
+"""Output format or command -> divisor of --max-batch-bytes, because its libraries hold several copies of a batch."""
 LIMIT_OPTION: Final = "--max-batch-bytes sets it; Parquet and sql take a third of it"
 SNAPPY_JAVA_MAGIC: Final = b"\x82SNAPPY\x00"
 _SNAPPY_JAVA_HEADER: Final = struct.Struct(">8sii")  # magic, version, lowest compatible version
@@ -126,7 +126,8 @@ COUNTED: Final = 1 << 31
 def uncompressed_size(codec: int, data: Bytes) -> int | None:
     """Return the decompressed size of the records of a magic 2 batch, in bytes, without holding them in memory.
 
-    Return None for invalid or uncompressed data, and if the size is 0 or above COUNTED.
+    Snappy blocks are not decompressed: the sizes that they claim are added. Return None for uncompressed or damaged
+    data, and if the size is 0 or above COUNTED.
     """
     counted = _Size()
     try:

@@ -46,7 +46,7 @@ class ExportedSchemas:
         self._add_references(version, folder, {(version.subject, version.version)})
 
     def _add_references(self, version: SchemaVersion, folder: str, seen: set[tuple[str, int]]) -> None:
-        """Add the files of all references of a schema, with the names that the schema uses."""
+        """Add the schemas that a schema refers to, also indirectly. Notes name those that are left out."""
         for reference in version.references:
             found = self._store.referenced(version, reference)
             what = f"version {version.version} of {version.subject}"
@@ -69,7 +69,10 @@ class ExportedSchemas:
 
     @staticmethod
     def _reference_path(name: str, found: SchemaVersion | None, version: SchemaVersion) -> str | None:
-        """Return the path of a reference from the folder of its schema, or None if it leads out of this folder."""
+        """Return the path of a reference in the folder of its schema; None if the path would lead out of the folder.
+
+        In Protobuf the path is the normalized name. Otherwise it is :func:`file_name` of the name, with a suffix.
+        """
         if version.schema_type != "PROTOBUF":
             return file_name(name) + ("" if found is None else ENDINGS.get(found.schema_type, ""))
         path = normpath(name)
@@ -127,7 +130,7 @@ kafka-console-producer.sh --bootstrap-server "$BOOTSTRAP" --topic "$topic" --syn
 
 
 def import_script(versions: Iterable[SchemaVersion], store: SchemaStore, *, whole: bool = False) -> Iterator[str]:
-    """Yield the lines of a shell script that restores versions with their ids, by calls or as records of the topic.
+    """Yield the lines of a shell script that restores versions and ids, by REST calls or as records of the topic.
 
     A schema comes after the schemas that it refers to. Deleted versions become soft-deleted, so that their ids can be
     looked up. With ``whole`` the settings of the registry and of its contexts are restored too.
@@ -180,7 +183,7 @@ def _calls(
 
 
 def _records(chosen: Sequence[SchemaVersion], subjects: Sequence[str], store: SchemaStore) -> Iterator[str]:
-    """Yield the records of the topic, each a line with key and value (SchemaKey, ConfigKey and ModeKey)."""
+    """Yield the records for the registry's topic, each a line with key and value (SchemaKey, ConfigKey and ModeKey)."""
     for version in chosen:
         key: dict[str, Any] = {"keytype": "SCHEMA", "subject": version.subject, "version": version.version, "magic": 1}
         own = {"subject": version.subject, "version": version.version, "deleted": version.state != "current"}

@@ -181,7 +181,7 @@ class RunRecords(LazyRecords):
     """All records of the batches ``row`` to ``stop`` (exclusive) of a run.
 
     Records may be malformed if ``may_break`` is true or only batches are printed. A caller that reads a malformed
-    record sets ``stop`` to the row of its batch.
+    record sets ``stop`` to the number of its batch.
     """
 
     __slots__ = ("may_break", "row", "run", "stop")

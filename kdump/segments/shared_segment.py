@@ -208,7 +208,7 @@ class BriefBatch(Batch):
 
 
 class Brief(NamedTuple):
-    """A batch run without its records: the header rows, and the bytes that ``look`` of :func:`brief` returned."""
+    """A batch run without records: the table of headers, and the bytes that ``look`` of :func:`brief` returned."""
 
     rows: array[int]
     found: bytearray
