@@ -69,7 +69,7 @@ ADVICE: Final = {
     Code.SWAPPED: "Move the .swap files of this base offset away before a broker starts.",
     Code.SPLIT_REFUSED: "The offsets of the batches are not those of the file name. kdump salvage writes the batches "
     "into segments with correct names.",
-    Code.FUTURE_BESIDE_CURRENT: "Move the -future folder away: the current log has all records up to its end.",
+    Code.FUTURE_BESIDE_CURRENT: "Move the -future folder away: it has no records after the end of the current log.",
     Code.META_PROPERTIES_MISSING: "Write the file with the ids of this broker and cluster.",
     Code.META_PROPERTIES_UNREADABLE: "Write the file with the ids of this broker and cluster.",
     Code.NODE_ID_MISSING: "Write the file with the ids of this broker and cluster.",
@@ -213,7 +213,7 @@ class Repairs:
             yield from (aside(log.path or "") for log in self._futures(cause))
 
     def _futures(self, cause: StartCause) -> list[LogStart]:
-        """Return the -future folders beside the current folder of a cause."""
+        """Return the -future folders beside the folder ``cause.file``, if the code is FUTURE_BESIDE_CURRENT."""
         if cause.code is not Code.FUTURE_BESIDE_CURRENT:
             return []
         logs = self._start.logs
@@ -227,7 +227,7 @@ class Repairs:
         return any((log.log_end_offset or 0) > current for log in self._futures(cause))
 
     def _check_without_foreign(self, cause: StartCause) -> Iterator[str]:
-        """Yield, for the first such cause only, the command that checks the log dirs without those of other brokers."""
+        """Yield the command that checks the log dirs without those of other brokers, for the first cause in FOREIGN only."""
         foreign = [each for each in self._start.fatal if each.code in FOREIGN]
         others = {_log_dir_of(each) for each in foreign}
         own = [shell_path(each) for each in self._start.log_dirs if posixpath.normpath(each) not in others]

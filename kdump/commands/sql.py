@@ -116,7 +116,7 @@ MOST_SECONDS: Final = 10**8
 @click.option(
     "--subject",
     metavar="SUBJECT[:VERSION]",
-    help="Add columns to the view records, with the types of this subject, such as orders-value; implies --decode "
+    help="In the view 'records', add columns with the types of this subject, such as orders-value; implies --decode "
     "auto.",
 )
 @click.option("--timeout", type=float, metavar="SECONDS", help="Stop the query after this time.")

@@ -111,7 +111,7 @@ class Code:
     PARTITION_METADATA_BROKEN = FindingCode("partition-metadata-broken", "log", "partition.metadata cannot be read.", _START, "LogLoader, UnifiedLog")
     LEADER_EPOCHS_BROKEN = FindingCode("leader-epochs-broken", "log", "leader-epoch-checkpoint cannot be read.", _START, "LogLoader, UnifiedLog")
     NAME_NO_OFFSET = FindingCode("name-no-offset", "log", "The name of a log or index file does not begin with an offset.", _START, "LogLoader, UnifiedLog")
-    SEGMENT_NAME = FindingCode("segment-name", "log", "A .log file whose name is not an offset of 20 digits: a broker begins an empty segment at that offset instead.", "Move the file away, or give it the name that a broker opens.", "LogLoader.loadSegmentFiles, LogSegment.open")
+    SEGMENT_NAME = FindingCode("segment-name", "log", "The name of a .log file is not 20 digits and .log: a broker does not read the file, and creates an empty one with such a name.", "Move the file away, or give it the name that a broker opens.", "LogLoader.loadSegmentFiles, LogSegment.open")
     INDEX_UNREADABLE = FindingCode("index-unreadable", "log", "An index cannot be opened.", _START, "LogLoader, UnifiedLog")
     TXN_INDEX_VERSION = FindingCode("txn-index-version", "log", "A transaction index has a version that the release does not support.", _START, "LogLoader, UnifiedLog")
     SNAPSHOT_UNREADABLE = FindingCode("snapshot-unreadable", "log", "A producer snapshot cannot be opened.", _START, "LogLoader, UnifiedLog")
