@@ -5,7 +5,7 @@ import sys
 CTRL_C = 130
 """The exit status after Ctrl-C (128 + SIGINT, as in shells)."""
 MANY = 50_000
-"""Python collects garbage after this number of new objects. Imports stay below it, as they create no garbage."""
+"""Python collects garbage after this number of new objects. The number is large: imports create little garbage."""
 SELDOM = 100
 """Python visits old objects, such as the list of all files, only in every 100th garbage collection."""
 

@@ -277,7 +277,7 @@ def _answer(
 
 
 def function_of(name: str) -> Callable[..., Answer[Any]]:
-    """Return a Python function for a question that this module does not define. Its options become arguments."""
+    """Return a function for the question ``name``, which has none in this module. It takes the question's options."""
 
     def function(
         *paths: Path | Iterable[Path],

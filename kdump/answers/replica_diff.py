@@ -79,7 +79,7 @@ class PairDifference:
 
     ``first_difference`` is the first offset with two different records; None if there are only missing records.
     ``stale`` is the side with the older leader epochs: when it follows the other side, it truncates its log to
-    ``truncate_to`` and loses ``loses`` records. ``damaged`` are the sides with unreadable bytes.
+    ``truncate_to``, and ``loses`` is the number of lost records. ``damaged`` are the sides with unreadable bytes.
     """
 
     kind: ClassVar[str] = "pair"

@@ -43,7 +43,7 @@ _COLUMNS: Final = {column.name: column for column in (*RECORD, DECODED)}
 _TYPED: Final = frozenset(typed_columns.NAMES)
 _OF_CONTROL: Final = {"controlType", "coordinatorEpoch"}
 _MARKS: Final = {"aboveHighWatermark": ("high_watermark", "greater_equal"), "belowLogStart": ("log_start", "less")}
-"""Column -> the mark, an offset in :class:`kdump.rows.selection.SegmentFacts`, and how offsets are compared with it."""
+"""Column -> field of :class:`kdump.rows.selection.SegmentFacts`, and the Arrow function to compare offsets with it."""
 
 
 def growing(most: int) -> Iterator[int]:

@@ -87,7 +87,7 @@ class Context(NamedTuple):
     clusters: Mapping[str, str] = {}
     """Normalized path of a log dir of any broker -> its cluster.id."""
     is_kraft: bool = True
-    """Whether any folder has ``partition.metadata``. Without this file an old broker may have written them."""
+    """Whether any folder has ``partition.metadata``. Otherwise an old broker may have written the folders."""
     compacted: Container[str] = Everything()
     """The compacted topics, from the metadata log. If there is no metadata log, all topics."""
     is_complete: bool = False

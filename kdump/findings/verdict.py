@@ -115,7 +115,7 @@ class VerdictFacts(NamedTuple):
     quoted: Callable[[str], str] = str
     """Quotes a path for a shell."""
     are_whole: bool = True
-    """Whether these log dirs have the id of a broker."""
+    """Whether the log dirs have a broker's id, or a finding reports its absence. Otherwise log dirs may be missing."""
     is_partial: bool = False
     """Whether only selected partitions were checked."""
     alone: str = ""

@@ -1,1 +1,1 @@
-"""The kinds of files that Kafka writes: ``read`` parses their bytes, ``encode`` makes them. Indexes are classes."""
+"""The kinds of Kafka's files. ``read`` (for .index and .timeindex a class) parses the bytes, ``encode`` makes them."""

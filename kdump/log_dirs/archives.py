@@ -48,7 +48,7 @@ _ABOUT_THE_NEXT: Final = (tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK, *_
 _ABOUT_A_MEMBER: Final = 8 << 20
 """Maximum size in bytes of the headers of one member: names, PAX records, a list of 500,000 holes."""
 _MEMBERS: Final = 1 << 19
-"""Maximum number of members of an archive: enough for 100,000 partitions. Each needs about 1,000 bytes of memory."""
+"""Maximum number of members of an archive: enough for 100,000 partitions. Memory: about 1,000 bytes per member."""
 _LONGEST_NAME: Final = 1 << 14
 """Maximum length in bytes of a member's path: four times PATH_MAX of Linux."""
 _PAX_NAMES: Final = (b"path", b"linkpath", b"hdrcharset", b"GNU.sparse.name", b"GNU.sparse.map")

@@ -91,7 +91,7 @@ class Wanted(NamedTuple):
         return self._replace(max_batch_bytes=self.max_batch_bytes // COPIES.get(form, 1))
 
     def missing(self, names: Collection[Name], paths: Sequence[str]) -> Iterator[str]:
-        """Yield a sentence for each --topic or, without one, for --partition if it selects none of ``names``."""
+        """Yield a sentence for each --topic that selects none of ``names``; without --topic, one for --partition."""
         numbers = " with a number in --partition" if self.partitions else ""
         for topic in self.topics or ([None] if self.partitions else []):
             one = self._replace(topics=() if topic is None else (topic,))

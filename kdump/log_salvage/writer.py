@@ -59,7 +59,7 @@ STEP: Final = 8 << 20
 """The number of bytes of a segment that are reserved or flushed at a time."""
 UNREAD: Final = "unread.json"
 MISSING: Final = '\n "missingOffsets": []'
-"""The text in account.json before its missing offsets are inserted."""
+"""The key and the empty list in account.json. The missing offsets are written into the list afterwards."""
 _GAP: Final = '  {\n   "missingFrom": %d,\n   "missingUntil": %d,\n   "belowLogStart": %s\n  }'
 
 
@@ -250,7 +250,7 @@ class _LogWriter:
             row = end_row
 
     def _fitting(self, run: Run, row: int) -> int:
-        """Return the row after the last batch that fits the segment. If batch ``row`` does not, begin a segment."""
+        """Begin a segment if batch ``row`` does not fit. Return the number of the next such batch, else the count."""
         bases, lasts, sizes = (run.column(name, row) for name in ("base_offset", "last_offset", "size"))
         self._segment_for(bases[0], lasts[0], sizes[0])
         room = self._limits.segment - self._size

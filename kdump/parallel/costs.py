@@ -198,8 +198,8 @@ def processes_beside(partitions: Sequence[Partition], much: int, *, least: int =
     """Return the default number of processes (without --jobs), if each reads one partition at a time.
 
     The result is 1 for less than ``much`` bytes, for archives, and while the page cache is watched. Otherwise it is the
-    number of free processors, at most MOST and the number of partitions. For work that waits for the disk, ``least``
-    replaces a smaller number of free processors.
+    number of free processors, but at least ``least``, and at most MOST and the number of partitions. A ``least`` above
+    1 is for work that waits for the disk.
     """
     if not _is_shareable(partitions):
         return 1

@@ -163,7 +163,7 @@ class KernelRows:
         return self._of_batch(shape) if self.begin(records) else None
 
     def make(self, item: SelectedBatch, run: Run) -> MadeLines | None:
-        """Return the first rows of a run; None before :meth:`rows` has compiled its form. Any thread may call this."""
+        """Return the first rows of a run; None until :meth:`rows` has compiled their form. Any thread may call this."""
         if item.file is not self.file or (marks := self._marks(item)) is None:
             return None
         shape = self.shapes.get(self._kind(item, marks))

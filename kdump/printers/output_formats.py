@@ -82,7 +82,7 @@ class PrintOptions(NamedTuple):
     values: bool
     """``keys`` and ``values``: whether the classic text prints keys and values."""
     template: str
-    """The format string of ``format``."""
+    """The value of ``--format``, a format string; empty without this option."""
     delimiter: str
     """The text after each value of ``raw``."""
     redactor: Redactor | None = None

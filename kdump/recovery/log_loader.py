@@ -101,7 +101,7 @@ def _is_opened(name: str) -> bool:
 
 
 def content_of(each: Segment, code: FindingCode) -> Cut:
-    """Return the loss of an unread file: no records if the name has another offset than the first batch (a copy)."""
+    """Return the loss from an ignored file. If its name and its first offset differ, it is a copy: nothing is lost."""
     name = posixpath.basename(each.path)
     base = file_names.offset_of(name)
     text = f"a broker does not read this file: it creates an empty {file_names.opened_name(name)} instead"

@@ -99,7 +99,7 @@ def _start(report: LogDirReport) -> Iterator[ReportVerdict]:
 
 
 def _covers(salvage: Sequence[str], commands: Sequence[str]) -> bool:
-    """Return whether the report's commands, ``salvage``, name all folders that a broker's ``commands`` salvage."""
+    """Return whether ``salvage`` has each word of the kdump salvage commands in ``commands``, such as their folders."""
     words = {word for command in salvage for word in command.split()}
     return all(words.issuperset(command.split()) for command in commands if is_salvage(command))
 

@@ -74,7 +74,7 @@ class SkippingParser:
 
 
 def parsed(parser: Parser, entry: Record | Message) -> Texts:
-    """Return the texts of a record from the parser of a switch. Raises DamageError where DumpLogSegments stops."""
+    """Return the texts that ``parser`` makes from a record. Raises DamageError where DumpLogSegments stops."""
     if isinstance(parser, SkippingParser):
         return parser.read(entry)
     key = entry.key if entry.key_size >= 0 else None

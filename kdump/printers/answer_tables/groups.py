@@ -142,8 +142,8 @@ def _missing(lines: Iterable[AnswerLine]) -> Iterator[tuple[object, ...]]:
 def write_reset_csv(lines: Iterable[AnswerLine], out: BinaryIO) -> list[str]:
     """Write the committed offsets as input for ``kafka-consumer-groups.sh --reset-offsets --from-file``.
 
-    The format is ``group,topic,partition,offset``, for several groups (since 2.4). Return a sentence for each group and
-    reason about the offsets that are left out. ``lines`` must have each group before its offsets.
+    The format is ``group,topic,partition,offset``, for several groups (since 2.4). Return sentences on the offsets that
+    are left out: one for each group and reason. ``lines`` must have each group before its offsets.
     """
     left_out: dict[tuple[str, str], list[str]] = {}
     types: dict[str, str] = {}
