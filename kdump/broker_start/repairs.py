@@ -227,7 +227,7 @@ class Repairs:
         return any((log.log_end_offset or 0) > current for log in self._futures(cause))
 
     def _check_without_foreign(self, cause: StartCause) -> Iterator[str]:
-        """Yield the command that checks the log dirs without those of other brokers, for the first cause in FOREIGN only."""
+        """Yield the command that checks the log dirs without those of other brokers: only for the first such cause."""
         foreign = [each for each in self._start.fatal if each.code in FOREIGN]
         others = {_log_dir_of(each) for each in foreign}
         own = [shell_path(each) for each in self._start.log_dirs if posixpath.normpath(each) not in others]
