@@ -33,14 +33,14 @@ MAX_NUMBER: Final = 2**29 - 1
 
 
 class ProtoFeatures(NamedTuple):
-    """The features that determine the encoding of fields, and whether a missing value differs from the default."""
+    """The features that change how a payload is read. ``presence``: an unset field differs from its default."""
 
     presence: bool
     closed_enums: bool
     delimited: bool = False
 
     def changed(self, settings: Iterable[tuple[str, str]]) -> ProtoFeatures:
-        """Return these features with ``settings`` applied: names and values of google.protobuf.FeatureSet."""
+        """Apply ``settings``: names and values of google.protobuf.FeatureSet. Only three names have an effect."""
         made = self
         for name, value in settings:
             if name == "field_presence":
@@ -62,7 +62,7 @@ EDITION: Final = ProtoFeatures(presence=True, closed_enums=False)
 
 @dataclass(slots=True)
 class EnumType:
-    """An enum. If it is ``closed`` (proto2), an unknown number counts as an unknown field."""
+    """An enum. If it is ``closed`` (proto2, or by a feature), an unknown number counts as an unknown field."""
 
     name: str
     full_name: str
@@ -75,18 +75,18 @@ class FieldType:
     name: str
     number: int
     type: str
-    """A scalar type, or the name of a message or enum as in the file."""
+    """A scalar type, or the name of a message or enum: as in the file; of a map or group: a dot and the full name."""
     repeated: bool = False
     group: bool = False
     """Whether the field is a group: encoded between two tags instead of after a length."""
     presence: bool = False
-    """Whether a message distinguishes an unset value from its default."""
+    """Whether an unset scalar or enum differs from its default. Not used for message fields, where it may be False."""
     oneof: str | None = None
     scope: str = ""
     """The full name of the message or package in which the name ``type`` is resolved."""
     extension: bool = False
     resolved: MessageType | EnumType | None = None
-    """The definition of ``type`` if it is not a scalar."""
+    """The definition of ``type``; None for a scalar, and before :meth:`Pool.add`."""
 
 
 @dataclass(slots=True)
@@ -100,7 +100,7 @@ class MessageType:
     enums: list[EnumType] = field(default_factory=list)
     is_map_entry: bool = False
     extensions: list[FieldType] = field(default_factory=list)
-    """Extension fields of this message in the known files."""
+    """Extension fields of this message in the files that were added to the pool."""
 
 
 Definition: TypeAlias = MessageType | EnumType

@@ -1,8 +1,8 @@
 """Parses the text of a .proto file (proto2, proto3 and editions; protobuf's language specification).
 
 protoc is not used, because a C++ program should not read text from a log. No Python package makes descriptors without
-protoc: proto-schema-parser returns only a syntax tree, and takes 14 times as long as protoc. Options are skipped,
-except features that change the encoding or the presence of fields.
+protoc: proto-schema-parser returns only a syntax tree, and takes 14 times as long as protoc. Services and options are
+skipped, except the features in :class:`~kdump.schemas.proto_model.ProtoFeatures`.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class _Token(NamedTuple):
 
 
 def parse(text: str) -> ProtoFile:
-    """Parse a .proto file. Raises SchemaError with the line number."""
+    """Parse a .proto file. Raises SchemaError, for an error of syntax with the line number."""
     return _ProtoParser(text).file()
 
 

@@ -1,4 +1,4 @@
-"""Reads Protobuf payloads as JSON values, with the mapping of ``google.protobuf.json_format``.
+"""Reads Protobuf payloads as JSON values, with the mapping of ``google.protobuf.json_format`` where that has one.
 
 Its options are ``preserving_proto_field_name`` (names as in the .proto text) and
 ``always_print_fields_with_no_presence`` (an absent field without presence has its default value).
@@ -47,7 +47,7 @@ _Put: TypeAlias = "Callable[[dict[str, Any], bytes, int, int, _Walk], int]"
 
 @dataclass(slots=True)
 class _Walk:
-    """The state of one read: the nesting level, and the numbers of unknown fields."""
+    """The state of one read: the nesting level, and the numbers of unknown fields at all levels."""
 
     level: int = 0
     unknown: list[int] = field(default_factory=list)
@@ -143,7 +143,7 @@ def _enum(kind: EnumType) -> Read:
 
 
 def default(found: FieldType) -> Any:
-    """Return the default value of a scalar or enum field."""
+    """Return the default of a scalar or enum type. The option ``default`` of proto2 is ignored."""
     if isinstance(found.resolved, EnumType):
         if found.resolved.full_name == _NULL:
             return None
@@ -230,7 +230,7 @@ def _merge(name: str, kind: MessageType, reader: ProtobufReader, group: int, oth
 
 
 def _map(name: str, kind: MessageType, reader: ProtobufReader, field_number: int) -> _Put:
-    """Return the reader of a map field. As in protobuf's upb, an entry with unknown fields is left out."""
+    """Return the reader of a map field. As in protobuf's upb, an entry with unknown fields of its own is left out."""
     key, value = kind.fields
     empty_key: Any = map_key(DEFAULTS.get(key.type, 0))
     inner = value.resolved if isinstance(value.resolved, MessageType) else None
@@ -259,7 +259,7 @@ def map_key(value: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class DecodedMessage:
-    """A decoded message: its full name, its value, and the number of each unknown field, once per occurrence."""
+    """A decoded message: full name, value, and the sorted numbers of its unknown fields, once per occurrence."""
 
     name: str
     value: dict[str, Any]
@@ -286,7 +286,7 @@ class ProtobufReader:
         references: Mapping[str, str] | None = None,
         parse: Callable[[str], ProtoFile] = parse_text,
     ) -> None:
-        """Parse a file. ``references``: name -> text of an import. Raises SchemaError and MissingReferenceError."""
+        """Parse a file. ``references``: name -> text of an import that is not built in. Raises SchemaError."""
         self._pool = Pool()
         self._plans: dict[int, _Plan] = {}
         self._loaded: set[str] = set()
@@ -320,7 +320,7 @@ class ProtobufReader:
         """Return the message at a position, up to the end of the payload. Raises UndecodableError.
 
         ``indexes`` is the path to the message in its file. Writers count nested messages in three ways, so it may
-        identify several messages. The first message with the fewest unknown fields is used.
+        identify several messages. Of the readable ones, the first with the fewest unknown fields is used.
         """
         best: DecodedMessage | None = None
         problem = UndecodableError(
@@ -440,7 +440,7 @@ class ProtobufReader:
         return made
 
     def has_unknown_fields(self, kind: MessageType, data: bytes, begin: int, end: int) -> bool:
-        """Return whether a message has unknown fields, not counting nested messages. Call :meth:`plain` before."""
+        """Return whether a message itself has unknown fields, nested messages excluded. Call :meth:`plain` before."""
         puts, position = self._plans[id(kind)].puts, begin
         while position < end:
             tag, position = read_tag(data, position, end)
@@ -460,7 +460,7 @@ def read_indexes(data: bytes, position: int) -> tuple[list[int], int]:
     """Return the path of message indexes at a position, and the position after it. Raises UndecodableError.
 
     The path is a count followed by zigzag varints; the count 0 stands for the first message. Python clients 1.4 to 1.7
-    wrote plain varints instead. These are recognised if they would be negative as zigzag numbers.
+    wrote plain varints instead. These are recognised only if one of them would be negative as a zigzag number.
     """
     for signed in (True, False):
         found, at = _numbers(data, position, signed=signed)

@@ -2,8 +2,8 @@
 
 A message is read as JSON (:mod:`kdump.schemas.protobuf`) and converted: 64-bit integers from text, bytes from base64,
 timestamps from ISO 8601, enums from the name to its index (a number without a name becomes text). Struct, Value,
-ListValue, Any, and recursive, empty or too large messages stay JSON text. One schema version gives the columns their
-types, and reads the messages of all versions, as Protobuf's own readers do.
+ListValue, Any, and recursive, empty, too deep or large messages stay JSON text. One schema version gives the columns
+their types, and reads the messages of all versions, as Protobuf's own readers do.
 """
 
 from __future__ import annotations
@@ -52,14 +52,14 @@ _LEAST_NS, _MOST_NS = -(2**63), 2**63 - 1
 
 
 class ProtobufColumn(NamedTuple):
-    """The type of a column, and the function that converts a JSON value (except null) to it."""
+    """The type of a column, and the function that converts a JSON value (except null) or raises MismatchError."""
 
     shape: Shape
     convert: _Convert
 
 
 def message_column(kind: MessageType, *, wide_times: bool = False) -> ProtobufColumn:
-    """Return the column of a message. ``wide_times``: its timestamps may exceed the range of int64 nanoseconds."""
+    """Return the column of a message. ``wide_times``: accept timestamps outside int64 nanoseconds (years 1 to 9999)."""
     return _message(kind, Nesting(), _nanoseconds if wide_times else _int64_nanoseconds)
 
 
@@ -153,7 +153,7 @@ def _json_text(value: Any) -> str:
 
 
 def _nanoseconds(value: Any) -> int:
-    """Return ISO 8601 in UTC as nanoseconds since 1970. Raises MismatchError outside the years 1 to 9999."""
+    """Return ISO 8601 in UTC as ns since 1970. Raises MismatchError for a Timestamp that is out of range."""
     if not isinstance(value, str):
         raise MismatchError(f"the timestamp {_json_text(value)} is outside the years 1 to 9999")
     days = date.fromisoformat(value[:10]).toordinal() - _EPOCH
@@ -162,7 +162,7 @@ def _nanoseconds(value: Any) -> int:
 
 
 def _int64_nanoseconds(value: Any) -> int:
-    """Like :func:`_nanoseconds`. Raises MismatchError also outside the years 1678 to 2262."""
+    """Like :func:`_nanoseconds`. Raises MismatchError also outside int64: 1677-09-21 to 2262-04-11."""
     made = _nanoseconds(value)
     if not _LEAST_NS <= made <= _MOST_NS:
         raise MismatchError(f"the timestamp {value} is outside the years 1678 to 2262, the range of int64 nanoseconds")

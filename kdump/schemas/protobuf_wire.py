@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 MAX_DEPTH: Final = 100
-"""Maximum number of levels of messages and groups, the same as in protobuf's own readers."""
+"""Maximum number of levels of messages, of groups in one group, and of imports; protobuf's readers have 100 too."""
 VARINT, FIXED64, BYTES, GROUP, END_GROUP, FIXED32 = range(6)
 
 
@@ -38,7 +38,7 @@ _MOST_OF_TAG: Final = 5
 
 
 def read_tag(data: bytes, position: int, end: int) -> tuple[int, int]:
-    """Return the tag at a position, and the position after it. Raises UndecodableError if protobuf refuses it."""
+    """Return the tag at a position, and the position after it. Raises UndecodableError for an invalid tag."""
     tag, after = varint(data, position, end)
     if after - position > _MOST_OF_TAG or not 0 < tag >> 3 <= MAX_NUMBER:
         raise UndecodableError(f"a field has the invalid number {tag >> 3}")
@@ -64,7 +64,7 @@ _MAX_FLOAT: Final = unpack("<f", b"\xff\xff\x7f\x7f")[0]
 
 
 def _float32(data: bytes) -> float | str:
-    """Return a 32-bit float with the smallest number of digits that identifies it."""
+    """Return a 32-bit float rounded to the fewest of 6 to 8 digits that identify it, else unrounded."""
     value: float = unpack("<f", data)[0]
     if value - value != 0:
         return number(value)

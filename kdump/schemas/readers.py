@@ -21,7 +21,7 @@ FORMATS: Final[dict[str, Format]] = {"AVRO": "avro", "PROTOBUF": "protobuf", "JS
 
 
 class PayloadReader:
-    """Reads payloads of a schema. ``problem`` is "", ``reference-missing`` or ``schema-invalid``; ``why``: a reason."""
+    """Reads payloads, unless ``problem`` is ``reference-missing`` or ``schema-invalid``, with the reason ``why``."""
 
     def __init__(self, version: SchemaVersion, store: SchemaStore) -> None:
         self.version = version
@@ -43,7 +43,7 @@ class PayloadReader:
             self.problem, self.why = "schema-invalid", str(reason)
 
     def data(self, payload: bytes, position: int, indexes: Sequence[int]) -> dict[str, Any]:
-        """Return ``name``, ``data``, and if needed ``unknownFields``, ``problem``, ``why``. Raises UndecodableError."""
+        """Return ``name``, ``data``, and if any ``unknownFields`` or a ``problem`` (Avro). Raises UndecodableError."""
         reader = self.reader
         if isinstance(reader, AvroReader):
             value, end = reader.read(payload, position)
@@ -61,7 +61,7 @@ class PayloadReader:
         return {"name": None, "data": read_json(payload, position)}
 
     def name(self, indexes: Sequence[int]) -> str | None:
-        """Return the full name of the schema's record or message; None for JSON schemas and types without a name."""
+        """Return the full name of the record or message; None for JSON, a bad schema, or if there is no name."""
         if isinstance(self.reader, ProtobufReader):
             return self.reader.name(indexes)
         return self.reader.name if isinstance(self.reader, AvroReader) else None
@@ -106,7 +106,7 @@ def referenced(version: SchemaVersion, store: SchemaStore) -> dict[str, SchemaVe
 
 
 def fingerprints(store: SchemaStore) -> dict[bytes, list[SchemaVersion]]:
-    """Return the Avro schemas of a store by CRC-64-AVRO, which leaves out logical types, defaults and docs."""
+    """Return the valid Avro schemas of a store by CRC-64-AVRO, which leaves out logical types, defaults and docs."""
     found: dict[bytes, list[SchemaVersion]] = {}
     for version in store.versions():
         if version.schema_type == "AVRO":
@@ -118,7 +118,7 @@ def fingerprints(store: SchemaStore) -> dict[bytes, list[SchemaVersion]]:
 
 
 MAX_DEPTH: Final = 200
-"""Maximum number of levels of a value, because the JSON encoder is recursive."""
+"""Maximum number of levels of a JSON value, because the JSON encoder is recursive."""
 
 
 def read_json(payload: bytes, position: int) -> Any:

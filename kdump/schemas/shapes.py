@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 from kdump.schemas.avro_schema import Array, AvroRecord, AvroType, Enum, Fixed, Logical, Map, Primitive, Union
 
 _MOST_FIELDS: Final = 5_000
-"""Maximum number of typed fields of a subject. The record, list or map that exceeds it and all later ones are JSON."""
+"""Maximum number of typed fields of a shape. The record, list or map (Protobuf: message) that exceeds it is JSON."""
 _MOST_LEVELS: Final = 64
 """Maximum number of levels of structs, lists and maps (Protobuf: only messages). Deeper values are JSON text."""
 
@@ -21,9 +21,9 @@ _MOST_LEVELS: Final = 64
 class Leaf:
     """A value without parts.
 
-    ``kind`` is a type of Arrow (``int64``, ``string``, ``bytes``), or a logical type of Avro, with the number in the
+    ``kind`` is a plain type (``int64``, ``string``, ``bytes``), or a date or time type of Avro, with the number in the
     payload as the value. Three more kinds are ``decimal`` (the unscaled number), ``enum`` (an index of ``symbols``, or
-    an unknown symbol as text) and ``instant-nanos`` (Protobuf's Timestamp, in ns since 1970).
+    an unknown symbol or number as text) and ``instant-nanos`` (Protobuf's Timestamp, in ns since 1970).
     """
 
     kind: str
@@ -34,7 +34,7 @@ class Leaf:
 
 @dataclass(frozen=True, slots=True)
 class JsonText:
-    """JSON text: for unions of several types beside null, and recursive, empty or too large types."""
+    """JSON text: for JSON, Any, Struct, unions of several types beside null, and recursive, empty or large types."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class Nesting:
         self._fields = 0
 
     def enter(self, kind: object, fields: int = 0) -> bool:
-        """Enter a type with ``fields`` fields. Return False instead if the type is recursive, too deep or too large."""
+        """Enter a type with ``fields`` fields. Return False instead if it is recursive or a limit is exceeded."""
         self._fields += fields
         if id(kind) in self._within or len(self._within) >= _MOST_LEVELS or self._fields > _MOST_FIELDS:
             return False

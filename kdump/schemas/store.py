@@ -68,7 +68,7 @@ class SchemaVersion(NamedTuple):
 
 @dataclass(frozen=True)
 class HistoryLine:
-    """A record of the topic. If no registry wrote it, ``keytype`` is None and ``why`` is the reason.
+    """A record of the topic. If it is not a valid record of a registry, ``keytype`` is None and ``why`` is the reason.
 
     ``tombstone``: the value is null or empty. ``schema_deleted``: the field ``deleted`` of a SCHEMA value, else None.
     """
@@ -122,7 +122,7 @@ class SchemaStore:
         self._by_guid: dict[str, list[SchemaVersion]] | None = None
 
     def add(self, offset: int, timestamp_ms: int, key: bytes | None, value: bytes | None) -> None:
-        """Replay a record, in offset order. Every record is added to ``history``, also if no registry wrote it."""
+        """Replay a record, in offset order. Every record is added to ``history``, also an invalid one."""
         self._by_id = self._by_guid = None
         value = value or None  # Karapace deletes with an empty value
         read, why = _read(key, value)
@@ -198,7 +198,7 @@ class SchemaStore:
         return self._versions.get((subject, version))
 
     def referenced(self, version: SchemaVersion, reference: Reference) -> SchemaVersion | None:
-        """Return the version that a schema refers to, in any state.
+        """Return the version that a schema refers to, in any state, or None.
 
         A subject without a context is first searched in that of ``version`` (Confluent: qualifySubjectWithParent).
         """
@@ -223,7 +223,7 @@ class SchemaStore:
         return self._modes.get(subject)
 
     def subjects(self) -> Iterator[SubjectLine]:
-        """Yield the subjects, in log order."""
+        """Yield the subjects that have a version, in log order."""
         grouped: dict[str, list[SchemaVersion]] = {}
         for version in self._versions.values():
             grouped.setdefault(version.subject, []).append(version)
@@ -268,7 +268,7 @@ def has_registry_key(key: bytes | None) -> bool:
 def _read(
     key: bytes | None, value: bytes | None
 ) -> tuple[tuple[dict[str, Any], dict[str, Any] | None], str] | tuple[None, str]:
-    """Return ((key, value or None), "") as JSON objects, or (None, reason) if no registry wrote the record."""
+    """Return ((key, value or None), "") as JSON objects, or (None, reason) for an invalid record."""
     names = _json(key)
     if not isinstance(names, dict):
         return None, "the key is not a JSON object"

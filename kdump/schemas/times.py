@@ -34,7 +34,7 @@ def time_text(value: int, digits: int) -> str | int:
 
 
 def timestamp_text(value: int, digits: int, zone: str) -> str | int:
-    """Return a time since 1970 in units of 10**-digits s as ISO 8601; outside the years 1 to 9999, return ``value``."""
+    """Return a time since 1970 in 10**-digits s as ISO 8601 with ``zone``; ``value`` outside the years 1 to 9999."""
     days, rest = divmod(value, 86400 * 10**digits)
     if not FIRST_DAY <= days <= LAST_DAY:
         return value

@@ -1,7 +1,7 @@
-"""Reads payloads with their writers' schemas, and converts them to typed values of one version of a subject.
+"""Reads payloads as typed values of one version of a subject. Only Avro is read with the writer's schema.
 
 The user names the subject (``orders-value``: its newest current version) or a version (``orders-value:3``). A payload
-that cannot be converted has a problem instead of a value. A payload with ``trailing-bytes`` has both.
+that cannot be converted has a problem instead of a value. A payload with ``trailing-bytes`` has both. JSON stays text.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def _written(
 
 
 class TypedSide:
-    """Reads payloads of any schema (of several with one id: of this subject) as values of the types of one version."""
+    """Reads payloads of any schema as values of the types of one version; with a shared id, rather of its subject."""
 
     def __init__(
         self,
@@ -108,7 +108,7 @@ class TypedSide:
         *,
         wide_times: bool = False,
     ) -> None:
-        """``message`` is the name of a Protobuf message, by default the first. Raises UsageError for a bad schema.
+        """``message``: of Protobuf, by default the first. Raises UsageError for a bad schema, or without a message.
 
         ``wide_times``: accept Protobuf's timestamps outside the years 1678 to 2262 (the range of ns in 64 bits).
         """
@@ -209,8 +209,8 @@ def _refusal(why: str) -> _Read:
 def typed_sides(decoder: PayloadDecoder, subject: str, *, wide_times: bool = False) -> tuple[TypedSide, ...]:
     """Return the reader of the subject's own side (key or value) as the last item. Raises UsageError.
 
-    The first item is the reader of the other side (``orders-key`` for ``orders-value``), if its newest current version
-    is usable. ``subject`` may have a version and a Protobuf message: ``orders-value:3``,
+    Before it comes the reader of the other side (``orders-key`` for ``orders-value``), if there is such a subject with
+    a usable current version. ``subject`` may have a version and a Protobuf message: ``orders-value:3``,
     ``orders-value#org.shop.Order``. A subject that ends with ``-key`` is for keys, any other for values.
     """
     version, message = _version(decoder, subject)
@@ -222,7 +222,7 @@ def typed_sides(decoder: PayloadDecoder, subject: str, *, wide_times: bool = Fal
 class SubjectTables:
     """Divides records into one table for each subject, by the schemas of their values.
 
-    The newest current version of the subject gives the types (without one, the payload's version). A Protobuf message
+    The newest current version of the subject gives the types (without one, the first payload's). A Protobuf message
     that is not the first of this version has its own table: ``orders-value#org.shop.Order``. For records without a
     table this object takes the place of a TypedSide: :meth:`read` returns the reason instead of a value.
     """
@@ -238,7 +238,7 @@ class SubjectTables:
         self._of_nulls: dict[str, str | None] = {}
 
     def table(self, topic: str, value: bytes | None, headers: Sequence[Header]) -> str | None:
-        """Return the table of a value, if it has one. A null belongs to the subject ``TOPIC-value``, if it exists."""
+        """Return the table of a value, or None. A null belongs to ``TOPIC-value``, if a current version is usable."""
         if value is None:
             if topic not in self._of_nulls:
                 name = f"{topic}-value"
@@ -259,7 +259,7 @@ class SubjectTables:
         return table
 
     def sides(self, table: str) -> tuple[TypedSide, ...]:
-        """Return the readers of a table: for keys if the log has a subject for them, and for values."""
+        """Return the readers of a table: for keys if the log has a usable subject for them, and for values."""
         found = self._sides[table]
         if isinstance(found, UsageError):
             raise found

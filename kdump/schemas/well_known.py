@@ -1,4 +1,4 @@
-"""Protobuf's well-known types as JSON, and their .proto files. A value out of range stays an object with its fields."""
+"""Protobuf's well-known types as JSON, and the built-in .proto files. A time out of range stays an object of fields."""
 
 from __future__ import annotations
 

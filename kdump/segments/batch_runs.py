@@ -26,7 +26,7 @@ if kernel.COMPILED:
 
     C = TypeVar("C", bound=Cursor)
 LARGE: Final = 1 << 20
-"""Maximum size in bytes of a batch in a :class:`Run`."""
+"""Maximum size in bytes of a batch in a :class:`Run` of several."""
 
 
 class Run(Batches):
@@ -111,7 +111,7 @@ class Run(Batches):
 
     @property
     def rises(self) -> bool:
-        """Whether one segment can hold the offsets: they are not negative, rise, and no batch spans more than 2**31."""
+        """Whether the offsets are not negative and rise, and no batch spans more than 2**31 of them."""
         return batches.rises(self.rows)
 
     def follows(self, offset: int) -> bool:
@@ -123,14 +123,14 @@ class Run(Batches):
 
 
 def alone(batch: Batch) -> Run:
-    """Return a run of one valid batch."""
+    """Return a run of one batch, which the caller has found valid."""
     others = (batch.last_offset, batch.last_sequence, batch.position, batch.size)
     rows = array("q", (BATCH_HEADER.size, batch.size, *batch.header, *others))
     return Run(batch, batch.raw, batch.position, rows, batch.size)
 
 
 class Entries(Batches):
-    """Consecutive uncompressed messages of magic 0 and 1: bytes ``at`` to ``stop`` of ``block`` (see :class:`Run`)."""
+    """Consecutive uncompressed messages of magic 0 and 1, unverified: bytes ``at`` to ``stop`` of ``block``."""
 
     __slots__ = ("at", "block", "limit", "position", "size", "start", "stop")
     rows = None
@@ -202,7 +202,7 @@ def entries(first: Message, block: memoryview, start: int, stop: int | None = No
 
 
 def run(first: Batch, block: memoryview, start: int, stop: int | None = None) -> Run | None:
-    """Return the run that begins with ``first``; None if it has fewer than two batches.
+    """Return the run that begins with ``first``; None if it has fewer than two valid batches up to LARGE bytes.
 
     ``block`` begins at position ``start`` of the file. All batches of the run start before its byte ``stop``.
     """

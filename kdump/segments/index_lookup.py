@@ -2,7 +2,7 @@
 
 An offset index entry is used only if a valid batch starts at its position, with a base offset up to the entry's. A time
 index entry is used only if its timestamp is the largest of the batch with its offset. Otherwise the problem is
-reported, and the whole segment is read, as without an index.
+reported, and the segment is read from its start, as without an index. Other entries are not compared with the log.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class WrongIndexError(Exception):
 
 
 class Seeker:
-    """Finds ranges of one open segment. ``wrong`` is called with a sentence about each problem of an index."""
+    """Finds ranges of one open segment. ``wrong`` is called with a sentence about each problem that it meets."""
 
     def __init__(self, where: Segment, source: Source, wrong: Callable[[str], None]) -> None:
         self._where = where
@@ -44,7 +44,7 @@ class Seeker:
 
     @cached_property
     def offset_index(self) -> OffsetIndex | None:
-        """The offset index; None if it is missing, empty or unreadable, or if the segment has at most SMALL bytes."""
+        """The offset index, empty if its size is wrong; None if it is unusable, or the segment small or unnamed."""
         base = self._where.base_offset
         data = None if base is None or self._source.size <= SMALL else self._beside("index")
         if base is None or not data:
@@ -86,7 +86,7 @@ class Seeker:
         return index[slot].position
 
     def by_time(self, since: int) -> Range | None:
-        """Return a byte range that holds all records at ``since`` (ms) or later; None only if there are none."""
+        """Return the byte range that by the indexes has all records from ``since`` (ms) on; None only if none exist."""
         offsets = self.offset_index
         data = self._beside(TIME_INDEX)
         base = self._where.base_offset

@@ -1,6 +1,6 @@
 """Sequences of records that are read again on each iteration: as objects in memory, records take 300 bytes each.
 
-Compiled code prints :class:`BatchRecords` and :class:`RunRecords` without objects. Plain Python does not use these two.
+Compiled code can print :class:`BatchRecords` and :class:`RunRecords` without objects. Plain Python uses neither.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if kernel.COMPILED:
 
 R = TypeVar("R")
 MANY: Final = 1 << 16
-"""Number of records of a batch whose sizes compiled code holds at once. A batch may have millions of 7 bytes."""
+"""Maximum number of records of one batch whose sizes are held at once. A batch may have millions of 7 bytes."""
 
 
 class LazyRecords(Sequence[Record]):
@@ -97,7 +97,7 @@ class ChangedRecords(LazyRecords):
 
 
 class BatchRecords(LazyRecords):
-    """All records of a batch of magic 2; all are well-formed. They are decompressed in ``data`` from ``start`` on."""
+    """All records of a batch of magic 2, decompressed in ``data`` from ``start`` on; well-formed if from :meth:`of`."""
 
     __slots__ = ("batch", "data", "start")
 
@@ -144,7 +144,7 @@ class BatchRecords(LazyRecords):
 
 
 def in_chunks(records: Iterable[Record]) -> Iterator[list[Record]]:
-    """Yield lists of consecutive records: at most CHUNK records of at most LARGE bytes, or a single larger record."""
+    """Yield lists of consecutive records: at most CHUNK records of LARGE bytes together, or a single larger record."""
     some: list[Record] = []
     size = 0
     for record in records:
@@ -161,7 +161,10 @@ def in_chunks(records: Iterable[Record]) -> Iterator[list[Record]]:
 
 
 def holds_large(records: object) -> bool:
-    """Return whether lazy ``records`` include a record of LARGE bytes or more: it is printed in pieces."""
+    """Return whether a batch of LARGE_BATCH bytes or more has a record of LARGE bytes or more: it is printed in pieces.
+
+    False for types other than BatchRecords and RunRecords, and for a run whose block has fewer than LARGE_BATCH bytes.
+    """
     if isinstance(records, BatchRecords):
         return len(records.data) >= LARGE_BATCH and _largest(records) >= LARGE
     if not isinstance(records, RunRecords) or len(records.run.block) < LARGE_BATCH:
@@ -204,7 +207,7 @@ class RunRecords(LazyRecords):
 
     @property
     def first_records_are_valid(self) -> bool:
-        """Whether the records of the first batch with records are well-formed."""
+        """Whether the first batch with records is well-formed and uncompressed."""
         counts = self.run.column("records_count", self.row, self.stop)
         upto = next((number for number, count in enumerate(counts, 1) if count), len(counts))
         return self.run.part(self.row, self.row + upto).sound == upto
@@ -236,14 +239,14 @@ class RecordSizes(NamedTuple):
     keys: Sequence[int]
     values: Sequence[int]
     size: int
-    """The uncompressed size of the records with their batch headers in bytes; 0 in further parts of a batch."""
+    """The uncompressed size of the records with the headers of magic 2 in bytes; 0 in further parts of a batch."""
 
 
 def read_sizes(batches: Batches, add: Callable[[RecordSizes], None]) -> int:
     """Call ``add`` with the sizes of a run of small uncompressed batches, a batch, or MANY records of a large batch.
 
     Returns the number of batches that were read. Reading stops before a batch with a malformed record; if ``batches``
-    is only this batch, DamageError is raised. Of messages of magic 0 and 1 only the first is read.
+    is only this batch, DamageError is raised. Of ``Entries`` only the first message is read.
     """
     if batches.rows is not None:
         return _of_run(batches, batches.rows, add)

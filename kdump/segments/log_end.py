@@ -45,7 +45,7 @@ SMALL: Final = 1 << 14
 
 
 class SegmentEnd(NamedTuple):
-    """The last valid batch of a segment or None, and the position after the last byte that is not padding.
+    """The last valid batch that was read or None, and the position after the last byte that is not padding.
 
     ``base`` is the base offset in the segment's name, or 0. ``damage`` is the last damaged range that was read.
     ``first`` is the segment's first batch; None if it was not read or if there is damage.
@@ -84,7 +84,7 @@ def last_batch(segments: Sequence[Segment]) -> RecordBatch | None:
 
 
 def first_batch(segments: Sequence[Segment]) -> RecordBatch | None:
-    """Return the first batch, unverified; None if segments are empty or begin with damage. Raises UnreadableError."""
+    """Return the batch, unverified, at the start of the first segment with bytes, or None. Raises UnreadableError."""
     for segment in segments:
         if segment.size:
             with segment.open() as source:
@@ -97,7 +97,7 @@ def end_of_segment(segment: Segment, since: int = 0) -> SegmentEnd:
     """Return the end of a segment. Raises UnreadableError.
 
     Reading starts at the batch boundary ``since`` (bytes) or, if more than SMALL bytes follow it, at the last index
-    entry. Only the last batch is checked. If it is damaged or damage follows it, all batches are then checked.
+    entry. Only the last batch is checked. If it is damaged or damage follows it, all these batches are then checked.
     """
     base = segment.base_offset or 0
     with segment.open() as source:
@@ -133,10 +133,10 @@ def _end_after_damage(source: Source, start: int, base: int) -> SegmentEnd:
 def last_indexed(
     segment: Segment, source: Source, *, position: int | None = None, offset: int | None = None, skip: int = 0
 ) -> int:
-    """Return the position in the last suitable entry of the offset index.
+    """Return the position in the last suitable entry of the offset index, or 0.
 
     An entry is suitable up to ``position`` (bytes) and up to ``offset``; of these entries the last ``skip`` are left
-    out. The result is 0 if the index is missing or unreadable, or if no valid batch with the entry's offset is there.
+    out. The result is 0 without such an entry, or if no valid batch that begins up to the entry's offset is there.
     """
     path = segment.siblings.get("index")
     if path is None:

@@ -54,7 +54,7 @@ HELD: Final = 16 << 20
 """Threads prepare no more regions while more than this number of prepared bytes waits for the caller."""
 THREADS: Final = 2
 AHEAD: Final = 6 << 20
-"""Number of bytes of a run's lines that a thread makes. The printer makes the other lines."""
+"""About this many bytes of a run's lines are made by a thread. The printer makes the other lines."""
 SPARE: Final = 4
 """Maximum number of unused compiled writers that are kept for later runs, with their buffers."""
 
@@ -84,14 +84,14 @@ class RevocableSource:
 
 
 class RegionChunks(Generic[T]):
-    """Divides regions into chunks. With ``unpack``, compressed batches count as larger: decompression takes time."""
+    """Divides regions into chunks. With ``unpack``, single compressed batches of magic 2 count as larger."""
 
     def __init__(self, regions: Iterator[T], *, unpack: bool) -> None:
         self._regions, self._unpack = regions, unpack
         self._failure: BaseException | None = None
 
     def take(self, most: int | None = None) -> list[T]:
-        """Return the next regions: at least ``most`` bytes (or CHUNK_BYTES), up to CHUNK_REGIONS; empty at the end."""
+        """Return ``most`` (or CHUNK_BYTES) bytes of regions, at most CHUNK_REGIONS; fewer before an error or end."""
         if self._failure is not None:
             raise self._failure
         regions: list[T] = []
@@ -161,7 +161,7 @@ class Preparation(Generic[T, M]):
             self._held += size
 
     def _prepare(self, region: T, run: Run | None) -> int:
-        """Check the records of a run; verify and decompress a single batch. Return the number of decompressed bytes."""
+        """Check a run's records, verify a batch, decompress a large one. Return the number of decompressed bytes."""
         try:
             if self._check and run is not None:
                 _ = run.sound

@@ -55,7 +55,7 @@ class Damage(NamedTuple):
 
     @property
     def loss(self) -> str:
-        """The missing offsets as a part of a sentence; empty if they are unknown."""
+        """The missing offsets as a part of a sentence; empty if there are none, or if they are unknown."""
         missing = self.missing
         if missing is None:
             return "" if self.missing_from is None else f"the missing offsets begin with {self.missing_from}"
@@ -84,7 +84,7 @@ ENDS_INSIDE: Final = "the file ends inside a batch"
 
 
 class Trailing(NamedTuple):
-    """The bytes of a truncated batch at the end of a file."""
+    """The last bytes of a file, after the last batch that ends in it: a truncated batch, or one with a wrong size."""
 
     position: int
     size: int

@@ -1,7 +1,7 @@
-"""Reads the regions of a damaged segment: after damage it continues at the next valid batch.
+"""Reads the regions of a damaged segment: after damage it can continue at the next valid batch.
 
-A batch is valid if its fields are consistent and its checksum is right. In magic 2 the checksum does not cover offset,
-length, leader epoch and magic. A batch with a damaged length or magic is not valid, even if its checksum is right.
+A batch is valid if magic, size, codec and checksum are right; after damage its offset and counts too. In magic 2 the
+checksum does not cover offset, length, leader epoch and magic. With a damaged length or magic a batch is not valid.
 
 **A batch inside a batch.** The value of a record may be a copy of a batch. So kdump does not search inside a valid
 batch, and skips a damaged batch as a whole if its end is certain:
@@ -127,7 +127,7 @@ class RangeChecksum:
 
 
 class ResyncReader:
-    """Reads one segment once, for :func:`kdump.segments.resync.read`."""
+    """Reads one segment once: whole (:meth:`read`), a part of it (:meth:`read_part`), or to :meth:`guess` a batch."""
 
     def __init__(
         self,
@@ -316,7 +316,7 @@ class ResyncReader:
     def guess(self, until: int, alike: bytes) -> int | None:
         """Return the position of a valid batch before ``until``, or None. The batch may be a copy in a record's value.
 
-        Batches with the bytes ``alike`` (leader epoch and magic) are tried first. The result is None after LOOKS tries.
+        Batches with the bytes ``alike`` (leader epoch and magic) are tried first. LOOKS and HASHED limit the search.
         """
         self._hashable = HASHED
         places = chain(self._places_alike(until, alike), self._places(self._start, until))
@@ -400,7 +400,7 @@ class ResyncReader:
         return self._window.view(position, record_layout.UP_TO_MAGIC)[record_layout.MAGIC_POSITION]
 
     def _has_crc(self, position: int, end: int, *, of_message: bool = False) -> bool:
-        """Return whether a batch that ends at ``end`` has the right checksum. ``of_message``: it has magic 0 or 1."""
+        """Return whether a batch that ends at ``end`` has the right checksum; False after HASHED bytes of a guess."""
         if of_message:
             kind, stands, covers = CRC32, record_layout.LOG_OVERHEAD.size, record_layout.MAGIC_POSITION
         else:
@@ -450,7 +450,7 @@ def zero_tail(source: Source, start: int, end: int) -> int:
 
 
 def guess(source: Source, part: SegmentPart) -> int | None:
-    """Return the position of a valid batch in a part, probably of its first batch (:meth:`ResyncReader.guess`)."""
+    """Return the position of a valid batch in a part, probably of its first, or None (:meth:`ResyncReader.guess`)."""
     alike = source.read(BEFORE_EPOCH, record_layout.UP_TO_MAGIC - BEFORE_EPOCH)
     return ResyncReader(source, part.start, source.size, "resync", None, limit=None).guess(part.stop, alike)
 
@@ -465,7 +465,7 @@ def read(
     limit: int | None = None,
     runs: RunKinds | None = None,
 ) -> Iterator[Region]:
-    """Yield the regions of a segment. Magic, header, codec and checksum of each batch are checked.
+    """Yield the regions of a segment. Batches are checked: magic, size, codec, checksum (of Entries only the first).
 
     ``on_error`` selects the end of a damaged range. "stop": the end of the file. "skip": the end of the bad batch by
     its length field, or the end of the file if the length is impossible. "resync": the next valid batch. If damage

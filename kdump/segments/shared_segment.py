@@ -62,7 +62,7 @@ class _MadeOfPart(NamedTuple, Generic[R]):
 
 
 def parts_of(source: Source) -> list[SegmentPart]:
-    """Return the parts for several workers; empty if one is faster: small data, no local file, or ``--cache drop``."""
+    """Return parts for several workers; empty for small or remote segments, small or old batches, ``--cache drop``."""
     if source.size < costs.PRINTING or not isinstance(source, LocalFile) or costs.is_watched():
         return []
     first = costs.first_header(source)

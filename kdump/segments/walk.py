@@ -83,9 +83,9 @@ def walk(
     """Yield the regions from ``start`` to ``end`` (bytes) as Kafka's reader finds them.
 
     The regions are batches, then Trailing bytes or the Damage at which the reader stops. As in ``DumpLogSegments``, any
-    magic and every length up to ``limit`` bytes (by default the source's limit) is accepted, and checksums are not
-    verified. If kdump is compiled, consecutive batches of the kinds ``runs`` that start before byte ``stop`` may be one
-    region (:mod:`kdump.segments.batch_runs`).
+    magic and every possible length up to ``limit`` bytes (default: the source's limit) is accepted, and checksums of
+    single batches are not verified. If kdump is compiled, consecutive batches of the kinds ``runs`` that start before
+    byte ``stop`` may be one region (:mod:`kdump.segments.batch_runs`).
     """
     end = source.size if end is None else min(end, source.size)
     limit = source.limit if limit is None else limit

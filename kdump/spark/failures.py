@@ -79,7 +79,7 @@ def writing(path: str) -> Iterator[None]:
 
 
 def try_to(clean_up: Callable[[], None]) -> bool:
-    """Call ``clean_up`` after an error; return False if this fails too."""
+    """Call ``clean_up``; return False if Spark, Java or the system reports an error. Other errors are raised."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 

@@ -179,7 +179,7 @@ def _of_s3(settings: Mapping[str, str]) -> dict[str, str]:
 
 
 def check_store(path: str, settings: Mapping[str, str]) -> None:
-    """Raise KdumpError if Spark has no client for the store of ``path``, unless settings add jars or packages."""
+    """Raise KdumpError if Spark has no client for an s3a or abfs path, unless settings add jars or packages."""
     scheme = path.partition("://")[0] if "://" in path else ""
     module = _MODULES.get(scheme)
     if module is None or _BRINGS & {*settings}:
@@ -195,7 +195,7 @@ def check_store(path: str, settings: Mapping[str, str]) -> None:
 
 
 def check_writer(name: str, settings: Mapping[str, str]) -> None:
-    """Raise UsageError if Spark has no writer of this name, unless settings add jars or packages."""
+    """Raise UsageError if no jar of Spark begins with this name, unless it has a dot, or settings add jars."""
     if "." in name or find_spec(f"pyspark_{name}") or _BRINGS & {*settings}:
         return
     writer = "spark-avro" if name.lower() == "avro" else name  # Spark's own jars hold Avro, but not its writer
@@ -234,7 +234,7 @@ def _keep_code_out() -> None:
 
 
 class SparkOutput:
-    """Spark's own output in a temporary file. If Spark fails in a ``with`` block, the last bytes are printed."""
+    """Spark's own output in a temporary file. Its end is printed after SparkFailedError in a ``with`` block."""
 
     def __init__(self) -> None:
         self._file = tempfile.TemporaryFile()  # noqa: SIM115  open as long as Spark writes to it
@@ -284,7 +284,7 @@ def check_alive(spark: SparkSession) -> None:
 
 @contextmanager
 def watched(spark: SparkSession, what: str, report: Callable[[str, int, int], None]) -> Iterator[None]:
-    """Call ``report`` with ``what``, finished tasks and all tasks of Spark, twice a second while the block runs."""
+    """Call ``report`` with ``what``, and the finished and all tasks of active stages, twice a second."""
     done = threading.Event()
     tracker = spark.sparkContext.statusTracker()
 
@@ -306,7 +306,7 @@ def watched(spark: SparkSession, what: str, report: Callable[[str, int, int], No
 
 @contextmanager
 def interruptible(spark: SparkSession) -> Iterator[None]:
-    """Cancel the Spark jobs of the block on Ctrl-C and SIGTERM, and wait up to 10 s until they end.
+    """Cancel all Spark jobs of the session on Ctrl-C and SIGTERM, and wait at most about 10 s until they end.
 
     PySpark's own handler would call Java while another call to Java is running. That fails and logs stack traces.
     Outside of the main thread this function does nothing.
@@ -361,7 +361,7 @@ _ANSWER_SECONDS: Final = 5.0
 
 
 def check_master(master: str) -> None:
-    """Raise UsageError for an unknown kind of master, or KdumpError for an unreachable one, before Spark starts."""
+    """Raise UsageError for an unknown kind of master, KdumpError for unreachable spark:// or yarn without settings."""
     remote = master if master.startswith("sc:") else os.environ.get("SPARK_REMOTE")
     if remote:
         where = "--master" if remote == master else "SPARK_REMOTE"
@@ -398,7 +398,7 @@ def local_address(master: str) -> dict[str, str]:
 TASKS: Final = 4
 """Number of Spark tasks per task slot (core). More than one balances uneven tasks."""
 FAN: Final = 16
-"""The maximum number of results that the driver merges. Executors first merge groups of this many adjacent results."""
+"""The maximum number of merged results for the driver. Executors merge groups of this many adjacent results."""
 
 
 @dataclass(frozen=True)
@@ -421,7 +421,7 @@ class SparkWorkers:
 
     @property
     def count(self) -> int:
-        """The number of tasks that Spark runs at the same time."""
+        """Spark's default parallelism, usually the number of tasks that run at the same time."""
         return self.spark.sparkContext.defaultParallelism
 
     def results(

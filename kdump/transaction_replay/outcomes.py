@@ -55,7 +55,7 @@ class Doubt(NamedTuple):
 
 @dataclass(frozen=True)
 class Outcomes:
-    """The outcomes of a partition's transactions: aborted, open, or unknown (``doubts``). All others were committed.
+    """The outcomes of a partition's transactions: aborted, open, unknown (``doubts``). Others count as committed.
 
     ``whole`` is true if the last segment was read too. If not, a transaction in ``open`` may end in an unread segment.
     """
@@ -66,7 +66,7 @@ class Outcomes:
     doubts: tuple[Doubt, ...] = ()
 
     def of(self, batch: RecordBatch) -> Outcome | None:
-        """Return the outcome of a batch's transaction ("none" without one); None if its marker may be unread."""
+        """Return the outcome of a batch's transaction or marker ("none" without one); None if it is unknown."""
         if not batch.is_transactional or batch.producer_id is None:
             return "none"
         if batch.is_control:
@@ -346,7 +346,7 @@ class Scan(NamedTuple):
 
 
 def scan(where: Segment) -> Scan:
-    """Read a segment and return its result. For an unreadable segment the result comes only from its ``.txnindex``."""
+    """Return the result of a segment; of an unreadable one from its ``.txnindex`` (not after StoreError)."""
     try:
         return Scan(_scan(where))
     except UnreadableError as error:

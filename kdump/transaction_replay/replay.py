@@ -83,7 +83,7 @@ class Replay:
         self._undo, self.end_offset = None, self._marked_end
 
     def add(self, batches: Batches, row: int = 0) -> EndedTransaction | None:
-        """Add batches from number ``row`` on. For a single marker return its transaction. Raises DamageError."""
+        """Add a batch, or batches of data from ``row`` on. Return the transaction of a marker. Raises DamageError."""
         if row == batches.batch_count:
             return None
         self.end_offset = batches.last_offset + 1

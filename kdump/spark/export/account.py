@@ -1,4 +1,4 @@
-"""The manifest of an export counts each input byte once: batch, damaged, trailing, padding, unreadable or not read."""
+"""The manifest counts each byte of the listed files once: batch, damaged, trailing, padding, unreadable or not read."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class SplitAccount(NamedTuple):
 
 
 def by_headers(split: Split, *, control: bool, filtered: bool) -> SplitAccount | None:
-    """Return the account of a split from the counts in its batch headers, or None if they lack a count.
+    """Return the account of a split from the counts in its batch headers; None if they were not read or lack one.
 
     ``control``: control records are rows. ``filtered``: a filter selects single records, so ``rows`` is None.
     """

@@ -3,7 +3,7 @@
 No other module of kdump creates, renames or deletes files through Hadoop. :mod:`kdump.output.files` handles
 files on the driver's own disks (``file:``): they are flushed, then published by an atomic rename that fails if the
 target exists. On these disks, text files are replaced atomically. Renaming a folder is atomic for the schemes of
-``_WHOLE_RENAMES``; other stores copy each file.
+``_WHOLE_RENAMES``; other stores are assumed to copy each file.
 """
 
 from __future__ import annotations
@@ -199,7 +199,7 @@ class Folder:
         self._replace(source, name, name)
 
     def settle(self, name: str) -> bool:
-        """Complete a killed :meth:`write_text` whose text is whole, or undo it. Return whether the file exists."""
+        """Finish a killed ``write_text`` if only its whole text is left, or undo it. Return whether the file exists."""
         is_there, new = self.exists(name), name + NEW
         if self.exists(new):
             if is_there or not is_json(self.read_text(new)):

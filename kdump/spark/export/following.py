@@ -2,7 +2,7 @@
 
 A run consists of steps. Each step plans the new records (:mod:`kdump.spark.source.streaming`), lets Spark write them to
 the step's own folder (``staging``), checks the counts like any export, and commits. If a step is killed, the next run
-deletes its files, or, after the commit, moves them to the output. So no row is lost or doubled.
+deletes its files, or, after the commit, moves them to the output. So a kill neither loses nor doubles rows.
 
 The commit is the file ``_checkpoint/<number>.json``. It has the offsets of the inputs after the step, the files to
 move, and the account of the step. The file with the greatest number gives the position. Others keep accounts.
@@ -43,11 +43,11 @@ if TYPE_CHECKING:
 
 
 PAUSE: Final = 10.0
-"""The seconds between two listings of the inputs."""
+"""The seconds to the next listing of the inputs when all records are exported."""
 STEP_BYTES: Final = 16 << 30
 """The maximum number of bytes of segments in one step. After a kill, the work of one step is repeated."""
 TRIES: Final = 3
-"""The maximum number of attempts to plan a step while files change."""
+"""The maximum number of attempts at a step while files change."""
 
 
 class HeldOutput(NamedTuple):
@@ -94,7 +94,7 @@ class Follower:
         return Added(summary, self._steps, tuple(self._lost))
 
     def run(self, *, forever: bool, pause: float = PAUSE) -> Added:
-        """Write all new records. If ``forever``, list the inputs again every ``pause`` seconds.
+        """Write all new records. If ``forever``, list the inputs again ``pause`` seconds after all are written.
 
         Raises the errors of :func:`kdump.spark.export.job.run`, and KeyboardInterrupt; ``added`` then has the result.
         """

@@ -1,8 +1,8 @@
 """The lock of an output: one export at a time writes to a folder.
 
-The lock is a small file next to the output that names its holder. Local disks, NFS and HDFS create it atomically. In an
-object store two exports may get the lock: each reads the lock again before it changes the output, and all but one of
-them end.
+The lock is a small file, usually next to the output, that names its holder. Local disks, NFS and HDFS create it
+atomically. In an object store two exports may get the lock: each reads the lock again before it changes the output, and
+all but one of them end.
 
 A holder in this boot and PID namespace is dead if its process is gone. A live holder touches the file every
 :data:`BEAT` seconds. Any other holder that has not done so for :data:`SILENCE` seconds counts as dead. The seconds are

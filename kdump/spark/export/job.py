@@ -48,7 +48,7 @@ SURVEY_BYTES: Final = 256 << 20
 class Export:
     """The settings of an export. ``options`` are the options of the source, as text.
 
-    ``target_file_size`` is in bytes; if it is None, each task writes one file into each folder for which it has rows.
+    ``target_file_size`` is in bytes; if it is None, each task writes a file, or several, into each folder of its rows.
     ``format`` is one of FORMATS, or the name of a Spark writer; then ``out`` is the name of a table.
     """
 
@@ -82,11 +82,11 @@ class Summary(NamedTuple):
 
 
 class Listener(NamedTuple):
-    """Callbacks of an export.
+    """Callbacks of an export. ``done`` is for :func:`run` only, not for :mod:`kdump.spark.export.following`.
 
     ``note`` receives sentences, such as on inputs that are left out. ``progress`` receives the current work, the number
     of tasks done, and the number of all tasks. ``done`` receives the result before the journal is deleted. If the run
-    is killed between the two, the next run reports the result again.
+    is killed between the two, the next run with the same settings reports it again, except in mode overwrite.
     """
 
     note: Callable[[str], None]
@@ -108,6 +108,7 @@ class Listener(NamedTuple):
 def run(export: Export, listener: Listener) -> Summary:
     """Run an export and return its summary. The commit of a killed export is completed before the plan.
 
+    If that had the same settings, and not mode overwrite, its summary is returned instead, and nothing else is read.
     Raises UsageError, UnreadableError, MalformedError (damage in mode FAILFAST), and KdumpError if Spark fails or the
     counts of rows differ. After an error no file is published, or the next run completes the commit. But Spark itself
     commits a table, so the table may have the rows after an error.
@@ -138,7 +139,7 @@ def run(export: Export, listener: Listener) -> Summary:
 
 
 def check(export: Export, *, adds: bool) -> None:
-    """Raise UsageError or KdumpError for wrong settings before the first read. ``adds``: the run adds to an output."""
+    """Apply store settings. Raise UsageError or KdumpError for wrong settings. ``adds``: the run adds to an output."""
     session.check()
     settings = session.configured(export.conf)
     session.check_store(export.out, settings)
@@ -158,7 +159,7 @@ _LOCAL: Final = re.compile(r"(?:file:(?://)?)?((?!.*://).*)", re.DOTALL)
 
 
 def _is_free(folder: Path) -> bool:
-    """Return whether a path does not exist, or has only the files of an unfinished export."""
+    """Return whether a path does not exist, is empty, or has an unfinished export."""
     try:
         names = {path.name for path in folder.iterdir()}
         new = COMMIT + NEW
@@ -418,7 +419,7 @@ class Work:
         return account.by_headers(split, control=options.include_control, filtered=filtered)
 
     def _check(self, counted: dict[int, counting.Counted]) -> dict[str, int | None]:
-        """Return the number of rows in each file. Raises KdumpError if counts of headers, tasks and files differ."""
+        """Return the number of rows in each file. Raises KdumpError if the counts that are known differ."""
         rows = sum(one.account.rows or 0 for one in counted.values())
         with session.watched(self.spark, "counting", self.listener.progress):
             files = self.output.rows()

@@ -1,4 +1,4 @@
-"""The output of an export: a folder of files that kdump commits and counts, or a table that a Spark writer commits.
+"""The output of an export: a folder of files that kdump commits, or a table that a Spark writer commits.
 
 The account of a table (damaged ranges and manifest) is prepared, committed and locked like every output, in the folder
 ``OUT.kdump`` next to the table. The folder has the file :data:`WRITING` while the writer works. If the run is killed
@@ -36,7 +36,7 @@ UNDECODED: Final = "_undecoded"
 CHECKPOINT: Final = "_checkpoint"
 WRITING: Final = "_writing.json"
 FORMATS: Final = ("parquet", "orc", "json", "csv")
-"""The formats that an export commits and counts itself; others are tables (:class:`Table`)."""
+"""The formats that an export commits itself; others are tables (:class:`Table`). JSON and CSV rows are not counted."""
 _WRITE: Final = {
     "parquet": {"compression": "zstd"},
     "orc": {"compression": "zstd"},
@@ -332,7 +332,7 @@ class Table(Output):
     def check(self, mode: str, *, skip_unreadable: bool = False) -> list[Any]:
         """Return the manifest entries of earlier runs.
 
-        Raises the errors of :meth:`Output.check`, UsageError in mode ``overwrite`` for a table of another program, and
+        Raises the errors of :meth:`Output.check`, UsageError in mode ``overwrite`` without an earlier manifest, and
         KdumpError if a run was killed while it wrote the table.
         """
         if self.exists(WRITING):

@@ -1,8 +1,8 @@
 """Writes Parquet files in Spark's Python workers, without copying the rows to Java.
 
-Files, schema and folders are the same as those of Spark's own writer. Each attempt of a task writes its own files
-(:class:`LocalParts`, :class:`StoreParts`). The driver moves the files of successful attempts to their paths in the
-output, and deletes the others. In a store that does not rename folders, the driver ignores the other files instead.
+Schema and folders are those of Spark's own writer, which has no folders of subjects. Each attempt of a task writes its
+own files (:class:`LocalParts`, :class:`StoreParts`). The driver moves the files of successful attempts to their paths
+in the output, and deletes the others. In a store that does not rename folders, it ignores the other files instead.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ PARTS: Final = "_parts"
 WRITERS: Final = 64
 MOVES: Final = 8
 HELD_BYTES: Final = 32 << 20
-"""Maximum number of bytes of Arrow columns that a task keeps in memory for its files."""
+"""Above this number of bytes of Arrow columns in memory, a task writes those of the file that has most."""
 NULL_FOLDER: Final = "__HIVE_DEFAULT_PARTITION__"
 _SUCCESS: Final = "_SUCCESS"
 _DAY_US: Final = 86_400_000_000
@@ -127,7 +127,7 @@ Parts: TypeAlias = LocalParts | StoreParts
 
 
 def parts_of(output: Output, note: Callable[[str], None]) -> Parts | None:
-    """Return where the workers write the files of a new output; None if Python cannot write there.
+    """Return where the workers write the files of a new output; None for a store that Python cannot write to.
 
     ``note`` receives the reason for None. In a store the folder is created, and deleted if the result is None.
     """

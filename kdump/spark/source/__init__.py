@@ -24,9 +24,9 @@ _ONE: Final = Lock()
 
 
 def register(spark: SparkSession) -> None:
-    """Add the source ``kdump`` to ``spark``. Unlike with PySpark's own call, streams can begin at the same time.
+    """Add the source ``kdump`` to ``spark``. Unlike after PySpark's own call, streams can begin at the same time.
 
-    The source reads stores with the settings of the session (:func:`kdump.spark.session.store_settings`). Raises
+    Except with Spark Connect, stores are read with :func:`kdump.spark.session.store_settings` of the session. Raises
     KdumpError if PySpark or pyarrow is missing, or PySpark is older than 4.0, which has no data sources in Python.
     """
     from kdump.log_dirs import stores

@@ -1,8 +1,8 @@
 """The outputs of the Spark source that cover whole partitions: answers to questions, and ``findings``.
 
-Rows are the lines of ``kdump stats -o jsonl`` and others. Tasks of a source cannot merge their collectors. So a task
-reads all data for its lines: partitions with all replicas, whole topics, or everything. The driver first reads the
-facts that all tasks need: configs and transactional ids.
+Rows are the lines of ``kdump stats -o jsonl`` and others, and messages (:class:`SaidLine`). Tasks cannot merge their
+collectors. So a task reads all data for its lines: partitions with all replicas, whole topics, or everything. The
+driver first reads the facts that all tasks need: configs and transactional ids.
 
 For ``findings`` (``kdump check -o jsonl``) a task checks whole partitions, because a finding may depend on several
 segments. The task with the first partition of a log dir also reports the findings of this log dir. The driver compares
@@ -235,7 +235,7 @@ def plan_checks(options: SourceOptions, note: Callable[[str], None]) -> list[Che
 
 
 def read_checks(task: CheckTask) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a task, one batch per partition. Raises UnreadableError like :func:`refuse`."""
+    """Yield the rows of a task, at most one batch per partition. Raises UnreadableError like :func:`refuse`."""
     yield from _batch(task.rows)
     dirs = LogDirs(task.how.dispensable)
     reported: set[str] = set()

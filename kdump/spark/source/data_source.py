@@ -37,8 +37,8 @@ class KdumpDataSource(Carried, DataSource):
     ``damaged``, ``account`` and ``findings``: DAMAGED, ACCOUNT and FINDINGS of :mod:`kdump.spark.source.schema`. For
     :data:`~kdump.spark.source.options.ANSWERS`: the fields of a line.
 
-    Options: :data:`kdump.spark.source.options.OPTIONS`. The path is a segment, a partition folder, a log dir, a glob,
-    or a URI of any of these.
+    Options: OPTIONS of :mod:`~kdump.spark.source.options` and :mod:`~kdump.spark.source.kafka_options`. The path is a
+    segment, a partition folder, a log dir, a glob, or a URI of any of these.
     """
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
@@ -59,7 +59,7 @@ class KdumpDataSource(Carried, DataSource):
         return columns.ddl(_FIELDS.get(self._options.output) or arrow_schema.chosen(self._options.names))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802  Spark's name
-        """Raise UsageError for outputs that are not ``records`` or ``damaged``, and for ``dedupe`` and ``remote``."""
+        """Return a reader for ``records`` or ``damaged``. Raises UsageError for others, ``dedupe`` and ``remote``."""
         if self._options.dedupe or self._options.output not in (words.RECORDS, words.DAMAGED):
             raise UsageError("a stream supports only output=records and output=damaged, and not the option dedupe")
         if self._options.remote:
@@ -245,7 +245,7 @@ class _StreamReader(Carried):
         return [InputPartition(group) for group in planning.group(splits, self._options)]
 
     def commit(self, end: dict[str, Any]) -> None:  # noqa: ARG002  the end of the last planned range
-        """Without failOnDataLoss, report files that were deleted before tasks read them: tasks cannot report this."""
+        """Without failOnDataLoss, report files that were deleted since the plan: tasks cannot report this."""
         self._report_vanished()
 
     def stop(self) -> None:

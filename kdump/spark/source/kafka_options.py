@@ -1,4 +1,4 @@
-"""Translates the options of Spark's own Kafka source, so that an existing query changes only its format and path.
+"""Translates the options of Spark's own Kafka source, so that a query usually changes only its format and path.
 
 Names, precedence and errors follow Spark's documentation of ``format("kafka")``, release 4 (Structured Streaming +
 Kafka Integration Guide): times override offsets, and one of ``subscribe``, ``subscribePattern`` and ``assign`` is
@@ -31,7 +31,7 @@ _HEADERS: Final = "headers"
 _HIDDEN: Final = frozenset(
     one.TOPIC for one in (cluster_metadata, consumer_offsets, share_group_state, transaction_state)
 )
-"""Internal topics of a broker. A pattern does not match them."""
+"""The internal topics that a pattern does not match."""
 _OFFSETS: Final = '{"topicA":{"0":23,"1":-1},"topicB":{"0":-2}}'
 _PARTITIONS: Final = '{"topicA":[0,1],"topicB":[2]}'
 _BROKER: Final = "kafka."
@@ -186,7 +186,7 @@ class KafkaQuery:
         return replace(self, start=start)
 
     def for_stream(self) -> KafkaQuery:
-        """Return the query of a stream, whose default start is LATEST. Raises UsageError for an end offset."""
+        """Return the query of a stream, whose default start is LATEST. Raises UsageError for end offsets."""
         if self.end is not None and self.end.time is None:
             option = "endingOffsets" if self.end.times is None else "endingOffsetsByTimestamp"
             raise UsageError(f"option {option}: a stream has no end")
@@ -345,7 +345,7 @@ def _edge(names: tuple[str, ...], rest: Mapping[str, str], taken: Mapping[str, s
 
 
 def _agree(start: Edge | None, end: Edge | None) -> None:
-    """Raise UsageError if start and end name different partitions, or an end is before its start."""
+    """Raise UsageError if both edges have offsets, or times, of different partitions, or an end is before its start."""
     if start is None or end is None or start.named is None or end.named is None:
         return
     if (start.times is None) != (end.times is None):

@@ -123,7 +123,7 @@ def _position(segment: Segment, offset: int | None) -> int:
 
 
 def holds(segment: Segment, mark: Mark) -> bool:
-    """Return whether a segment has the file name of the position ``mark``, and still the same batch before it."""
+    """Return whether a segment has the file name of ``mark``, and still the same batch (if any) before it."""
     if segment.name != mark.file or segment.size < mark.position:
         return False
     if mark.offset is None:
@@ -143,7 +143,7 @@ def holds(segment: Segment, mark: Mark) -> bool:
 
 
 def cut_back(partition: Partition, mark: Mark) -> int | None:
-    """Return the first offset at which the log before ``mark`` was rewritten, or None. Compaction does not count."""
+    """Return the offset from which the log before ``mark`` was rewritten; None if not, or if that cannot be seen."""
     if mark.offset is None or not partition.segments or any(holds(one, mark) for one in partition.segments):
         return None
     end = end_of_log(partition).offset

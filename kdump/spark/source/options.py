@@ -46,7 +46,7 @@ ACCOUNT: Final = "account"
 BATCHES: Final = "batches"
 FINDINGS: Final = "findings"
 ANSWERS: Final = tuple(name for name in QUESTIONS if question_named(name).collector is not None)
-"""Outputs whose rows are the lines of the command with the same name."""
+"""Outputs whose rows are the lines of the command with the same name, and its messages on damage."""
 OF_WHOLE: Final = (FINDINGS, *ANSWERS)
 """Outputs that always cover whole partitions."""
 NONE: Final = "none"
@@ -59,7 +59,7 @@ _SIZES: Final = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
 @dataclass(frozen=True, kw_only=True)
 class SourceOptions:
-    """The options of a reader. Times are ms since 1970, sizes are bytes; None means no limit."""
+    """The options of a reader. Times are ms since 1970, sizes are bytes; None means no limit, or not given."""
 
     paths: tuple[str, ...]
     topic: tuple[str, ...] = ()
@@ -101,9 +101,9 @@ class SourceOptions:
     kafka: KafkaQuery | None = None
     """The query, if options of Spark's Kafka source are given."""
     ignored: tuple[str, ...] = ()
-    """The names of given options that have no effect."""
+    """The names of given options of Kafka's source that have no effect."""
     store: SchemaStore | None = None
-    """The schemas in the log. The driver reads them; None before."""
+    """The schemas in the log. The driver reads them; None before, and if no payload is decoded."""
     typed_names: tuple[str, ...] = ()
     """The columns of the subject. The driver sets them after it has read the schemas."""
     pushed: Pushed | None = None
@@ -190,7 +190,7 @@ def _switch(text: str) -> bool:
 
 
 def size(text: str) -> int:
-    """Return the number of bytes of a size such as 64m. Raises ValueError."""
+    """Return the number of bytes of a size such as 64m. Raises ValueError, for 0 too."""
     found = re.fullmatch(r"(\d+)\s*([kmg]?)(?:i?b)?", text.strip().lower())
     if found is None or int(found[1]) == 0:
         raise ValueError(text)
@@ -395,7 +395,7 @@ _BY_NAME: Final = {option.name.lower(): option for option in OPTIONS}
 
 
 def parse(given: Mapping[str, str]) -> SourceOptions:
-    """Parse the options from Spark. Raises UsageError for an unknown name, a bad value or path, and contradictions."""
+    """Parse the options from Spark. Raises UsageError for an unknown name, a bad value, no path, and contradictions."""
     given, kafka, ignored = kafka_options.translate({name.lower(): text for name, text in given.items()})
     values: dict[str, Any] = {"paths": _paths(given), "ignored": ignored}
     asked: list[tuple[Option, str]] = []
@@ -489,7 +489,7 @@ WHOLE: Final = ("paths", "topic", "partition", "output", "min_partitions", "max_
 
 
 def _check_taken(options: SourceOptions) -> None:
-    """Raise UsageError for an option that the output does not use, or that would leave out a part of a partition."""
+    """Raise UsageError for an option of other outputs, or not in WHOLE for OF_WHOLE, if it is not the default."""
     for option in OPTIONS:
         if option.parts:
             continue

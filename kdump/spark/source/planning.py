@@ -53,7 +53,7 @@ HEAD: Final = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Split:
-    """A part of one file for one task: complete batches from byte ``start`` to byte ``end``.
+    """A part of one file for one task: byte ``start`` to byte ``end``, usually limits of batches.
 
     - ``high_watermark``, ``log_start``: the partition's offsets in the checkpoints of the log dir.
     - ``outcomes``: the outcomes of the transactions, or None if no option needs them.
@@ -95,7 +95,7 @@ class Split:
 
 
 class Planned(NamedTuple):
-    """A segment and its splits: none if the options select no records of the segment."""
+    """A segment and its splits: none if it is empty or, by names, indexes or headers, has no selected records."""
 
     name: str
     topic: str | None
@@ -128,7 +128,7 @@ def plan(
     inputs: list[Partition] | None = None,
     progress: Callable[[str], None] = lambda _: None,
 ) -> list[Planned]:
-    """Return all segments of the inputs, in order, with the splits to read.
+    """Return the segments of the selected partitions, in order, with the splits to read.
 
     Headers are read only if :func:`needs_survey` is true. ``note`` is called for each skipped input, and for each
     invalid file next to a log. ``inputs`` is an earlier result of :func:`look`. ``progress`` is called with texts.
@@ -277,7 +277,7 @@ def _sibling(segment: Segment, suffix: str) -> bytes | None:
 
 
 def _latest(segment: Segment, base: int, following: int) -> int | None:
-    """Return the largest timestamp (ms) of a closed segment from its time index, or None if the index is invalid.
+    """Return the largest timestamp (ms) of a closed segment from its time index, or None if that is missing or invalid.
 
     A broker appends the largest timestamp when it closes a segment, so the index of the active segment is incomplete.
     An index is invalid if it is truncated, empty or has offsets of other segments.

@@ -1,8 +1,9 @@
 """Reads splits (parts of segments) in a Spark task: yields records, damaged ranges, accounts or batch headers as Arrow.
 
 The driver has planned the splits. In mode FAILFAST damage raises UnreadableError. In other modes the records around it
-are read, and the task prints it. The output ``batches`` has only headers, and skips damage in each mode. Unreadable
-bytes raise UnreadableError. With ``skipUnreadable``, except in FAILFAST, those of a failing disk count as damage.
+are read, and for ``records`` the task prints it. The output ``batches`` has only headers, and skips damage in each
+mode. Unreadable bytes raise UnreadableError. With ``skipUnreadable``, except in FAILFAST, those of a failing disk count
+as damage.
 """
 
 from __future__ import annotations
@@ -123,7 +124,7 @@ def contents(
 
 
 def check_live(split: Split, source: files.Source) -> None:
-    """Raise UnreadableError if an open file is shorter than planned, or begins with other bytes."""
+    """Raise UnreadableError if an open file is shorter than planned, or the split begins with other bytes."""
     if source.size < split.end:
         raise _cut_back(split, source.size)
     if source.read(split.start, len(split.head)) != split.head:
@@ -289,7 +290,7 @@ class Tally:
         self.lost: list[Damage] = []
 
     def add(self, content: Content) -> None:
-        """Count a batch, padding or damage, but not its records."""
+        """Count padding, damage, or a batch without damage, but not its records."""
         lost = _lost(content)
         self.lost += lost
         if isinstance(content, Padding):

@@ -36,7 +36,7 @@ DAMAGED: Final = (
     ArrowField("missingUntil", "bigint"),
     ArrowField("bytes", "binary"),
 )
-"""The output ``damaged``: ranges of bytes without a readable batch.
+"""The output ``damaged``: ranges of bytes whose batches or records cannot be read.
 
 A very long range has several consecutive rows. A range that the disk does not return is one row without ``bytes``; its
 ``damage`` is ``unreadable``. The offsets from ``missingFrom`` to before ``missingUntil`` may be lost (null: unknown).
@@ -101,7 +101,7 @@ def decoder(options: SourceOptions) -> PayloadDecoder | None:
 
 
 def typed_columns(options: SourceOptions) -> TypedColumns | None:
-    """Return the typed columns of the subject, or None if none is given. Raises UsageError for an unknown subject."""
+    """Return the typed columns of the subject; None without subject or schemas. Raises UsageError if it is unknown."""
     made = decoder(options)
     if made is None or options.schema is None:
         return None

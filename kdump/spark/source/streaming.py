@@ -47,7 +47,7 @@ TRIES: Final = 5
 
 
 class TriggerLimits(NamedTuple):
-    """The limits of one trigger; None for no limit. A trigger always reads at least one batch."""
+    """The limits of one trigger; None for no limit. A trigger reads at least one batch if there is one."""
 
     files: int | None = None
     bytes: int | None = None
@@ -158,7 +158,7 @@ def advance(
     With ``target`` the trigger reads only the folders of ``target``, at most up to their offsets there. It begins with
     the folder that was read longest ago. A closed segment is not read here if its size and the file names show that it
     is within the limits. In other segments the headers are read, from an index entry on; in folders of ``checked`` all
-    bytes are read. A trigger ends after a batch with a right checksum. A truncated batch is left to the next trigger.
+    bytes are read. It ends after a batch with a right checksum, or a closed segment, but before a truncated batch.
 
     ``fail`` is called for each error, perhaps several times; by default it raises. If it returns, the trigger ends
     before the error in this folder. A segment of ``listings`` that has disappeared is an error too
