@@ -46,7 +46,7 @@ ADVICE: Final = {
     Code.LEADER_EPOCHS_BROKEN: "Move the file away: no record is lost, and a broker writes a new file.",
     Code.CHECKPOINT_BROKEN: "Move the file away: a broker starts without it.",
     Code.CLEANER_CHECKPOINT_BROKEN: "Move the file away: compaction then begins at the log start.",
-    Code.INDEX_UNREADABLE: "Move it away: a broker rebuilds the index from the log.",
+    Code.INDEX_UNREADABLE: "Move the file away: a broker rebuilds the index from the log.",
     Code.FOLDER_IS_DANGLING: "The folder is a link, and its target is missing. Mount the disk of the target, and run "
     "kdump check again. Move the link away only if the disk is lost.",
     Code.LOG_DIR_MISSING: "Mount the disk of the log dir, and run kdump check again. Only if the disk is lost: "

@@ -29,7 +29,7 @@ class Printer(Protocol):
         """Begin in the middle of a segment; return the text that belongs before its first line."""
 
     def make(self, item: SelectedBatch, run: Run) -> MadeLines | None:
-        """Return the first lines of ``item``, which is ``run``; None if unsupported. Any thread may call this."""
+        """Return the first lines of ``run`` (``item``), or None: :meth:`found` makes them. Any thread may call this."""
 
     def found(self, item: SelectedBatch, made: MadeLines | None = None) -> None:
         """Print a batch or a run of batches; ``made`` is the result of :meth:`make`."""
