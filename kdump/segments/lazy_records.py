@@ -33,7 +33,7 @@ MANY: Final = 1 << 16
 
 
 class LazyRecords(Sequence[Record]):
-    """Records that are read on each iteration. A slice is also lazy."""
+    """Records that are read on each iteration. A slice, which must not step backwards, is also lazy."""
 
     __slots__ = ()
 
@@ -245,8 +245,8 @@ class RecordSizes(NamedTuple):
 def read_sizes(batches: Batches, add: Callable[[RecordSizes], None]) -> int:
     """Call ``add`` with the sizes of a run of small uncompressed batches, a batch, or MANY records of a large batch.
 
-    Returns the number of batches that were read. Reading stops before a batch with a malformed record; if ``batches``
-    is only this batch, DamageError is raised. Of ``Entries`` only the first message is read.
+    Returns the number of batches that were read. Reading stops before a batch with a malformed record; a single
+    batch, not in a run, raises DamageError instead. Of ``Entries`` only the first message is read.
     """
     if batches.rows is not None:
         return _of_run(batches, batches.rows, add)

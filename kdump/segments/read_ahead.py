@@ -238,6 +238,7 @@ def _is_much(taken: Sequence[Region], left: int, *, unpack: bool) -> bool:
 
 
 def free_processors() -> int:
+    """Return the number of processors that threads may use beside the caller; 0 if threads are not allowed."""
     return costs.processors() - 1 if threads.allowed() else 0
 
 

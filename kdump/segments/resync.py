@@ -97,6 +97,7 @@ class RangeChecksum:
         self._blocks: dict[int, bytes] = {}
 
     def of(self, position: int, end: int) -> int:
+        """Return the checksum of the bytes from ``position`` to ``end``."""
         done = position // SUM_BYTES - self._start // SUM_BYTES
         if not 0 <= done < len(self._sums):
             self._start, self._sums = position // SUM_BYTES * SUM_BYTES, array("I", [0])

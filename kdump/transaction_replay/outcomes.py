@@ -82,6 +82,7 @@ class Outcomes:
         return "open" if self.whole else None
 
     def among(self, first: int, last: int) -> Outcomes:
+        """Return the outcomes that concern batches at the offsets ``first`` to ``last`` (inclusive)."""
         return replace(
             self,
             aborted=tuple(one for one in self.aborted if (one.first_offset or 0) <= last and one.last_offset >= first),

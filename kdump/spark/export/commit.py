@@ -4,7 +4,7 @@ An export writes into a hidden folder next to its output (:meth:`~kdump.spark.ex
 is written and counted, a journal (:data:`COMMIT`) is added to the folder, and the folder is renamed to the output.
 
 If rows are appended, the output has files of other programs, or the folder cannot be renamed atomically, the journal is
-written to the output. It lists the files to remove and to add. They are moved one by one, the manifest last. Programs
+written to the output. It lists the files to remove and to add. They are moved file by file, the manifest last. Programs
 that read the files in the manifest see the complete old or new output; a replaced output has no manifest meanwhile.
 
 The journal stays until the run has reported its result. The next run after a kill completes the commit if the output
@@ -48,7 +48,7 @@ def written(runs: Iterable[dict[str, Any]]) -> list[str]:
 
 
 def publish(output: Output, staging: Output, commit: Commit, check: Callable[[], None]) -> None:
-    """Publish the files and the manifest of the prepared folder ``staging``: by a rename, or one by one.
+    """Publish the files and the manifest of the prepared folder ``staging``: by a rename, or file by file.
 
     ``check`` is called before the output changes, and raises if this run has lost its lock. The output is then
     unchanged. After a later error the output is unchanged, or the next run completes the commit.

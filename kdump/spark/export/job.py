@@ -108,7 +108,7 @@ class Listener(NamedTuple):
 def run(export: Export, listener: Listener) -> Summary:
     """Run an export and return its summary. The commit of a killed export is completed before the plan.
 
-    If that had the same settings, and not mode overwrite, its summary is returned instead, and nothing else is read.
+    If that had the same settings, and not mode overwrite, its summary is returned instead; nothing else is exported.
     Raises UsageError, UnreadableError, MalformedError (damage in mode FAILFAST), and KdumpError if Spark fails or the
     counts of rows differ. After an error no file is published, or the next run completes the commit. But Spark itself
     commits a table, so the table may have the rows after an error.
