@@ -5,7 +5,8 @@
 Interleaved runs in one warm session, each writing Parquet: the source ``kdump``; a source that only returns prepared
 Arrow batches of the same rows (the ceiling); ``spark-export`` with its manifest and checks; Spark copying its own
 Parquet; PyArrow alone in one process. Then the source in a session with one core, and the memory of the Python worker
-that reads a segment of 1 GiB. The tables go to bench/RESULTS-spark.md, before the sections of others.
+that reads a segment of 1 GiB. At last exports of four times the rows with one core and with several. The tables go to
+bench/RESULTS-spark.md, before the sections of others.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import time
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 import pyspark
@@ -49,6 +50,12 @@ IN_FOLDERS = "kdump, into folders of topic and date"
 EXPORT = "`kdump spark-export`"
 EXPORT_COST = 1.15
 """Maximum time of the export, as a multiple of that of the same rows in the same folders without its checks."""
+BARE = "PyArrow in one process"
+BESIDE_BARE = 2.5
+"""Maximum time of the export, as a multiple of PyArrow's."""
+MORE = 4
+CORES_GAIN = 1.7
+"""Minimum time of the export of MORE times the rows with one core, as a multiple of that with several."""
 WARM_UPS = 2
 WORKER_MIB = 300
 """Maximum memory of a Python worker for a segment of 1 GiB."""
@@ -162,7 +169,7 @@ def measure(path: Path, place: Path, split_bytes: int, runs: int, cores: int) ->
             CEILING: lambda: write(spark, "ready", place / "ready", place / "from-ready"),
             EXPORT: lambda: export(path, split_bytes, place / "export", f"local[{cores}]"),
             "Spark, Parquet to Parquet": lambda: write(spark, "parquet", place / "kdump", place / "copy"),
-            "PyArrow in one process": lambda: pyarrow_alone(path, split_bytes, place / "alone.parquet"),
+            BARE: lambda: pyarrow_alone(path, split_bytes, place / "alone.parquet"),
         }
         seconds: dict[str, list[float]] = {name: [] for name in ways}
         for _ in range(WARM_UPS - 1):
@@ -179,8 +186,27 @@ def measure(path: Path, place: Path, split_bytes: int, runs: int, cores: int) ->
         spark.stop()
 
 
-def alone(path: Path, place: Path, split_bytes: int, runs: int, size: int) -> tuple[list[float], int, int]:
-    """Return the seconds of the source with one core; the bytes of a segment of ``size``, and its worker's peak."""
+class OneCore(NamedTuple):
+    """Seconds of each run with one core; the bytes of a large segment, and the peak of its worker in bytes."""
+
+    seconds: list[float]
+    segment: int
+    peak: int
+
+
+def exports(path: Path, place: Path, split_bytes: int, runs: int, cores: int) -> list[float]:
+    """Return the seconds of each export in a new session, without the first two."""
+    spark = session(cores)
+    try:
+        found = [timed(lambda: export(path, split_bytes, place / "out", f"local[{cores}]")) for _ in range(runs + 2)]
+        say(f"local[{cores}]: {found}")
+        return found[2:]
+    finally:
+        spark.stop()
+
+
+def alone(path: Path, place: Path, split_bytes: int, runs: int, size: int) -> OneCore:
+    """Measure the source with one core, and the memory of a worker that reads a segment of ``size``."""
     spark = session(1)
     try:
         work = [lambda: write(spark, "kdump", path, place / "one-core", splitBytes=split_bytes)] * (runs + 1)
@@ -189,7 +215,7 @@ def alone(path: Path, place: Path, split_bytes: int, runs: int, size: int) -> tu
         large = repeated(path, place / "large" / path.name, size)
         frame = spark.read.format("kdump").option("splitBytes", "8g").load(str(large))
         frame.write.format("noop").mode("overwrite").save()
-        return seconds, large.stat().st_size, worker_peak()
+        return OneCore(seconds, large.stat().st_size, worker_peak())
     finally:
         spark.stop()
 
@@ -219,7 +245,12 @@ def worker_peak() -> int:
 
 
 def report(
-    seconds: dict[str, list[float]], one_core: tuple[list[float], int, int], records: int, cores: int, head: str
+    seconds: dict[str, list[float]],
+    one_core: OneCore,
+    by_cores: dict[int, list[float]],
+    records: int,
+    cores: int,
+    head: str,
 ) -> str:
     """Return the text of RESULTS."""
     ceiling = median(seconds[CEILING])
@@ -237,17 +268,23 @@ def report(
     for name, taken in seconds.items():
         took = median(taken)
         lines.append(f"| {name} | {took:.2f} | {records / took:,.0f} | {ceiling / took:.2f} |")
-    took, several = median(one_core[0]), median(seconds["kdump"])
+    took, several, exported = median(one_core.seconds), median(seconds["kdump"]), median(seconds[EXPORT])
+    one, more = median(by_cores[1]), median(by_cores[cores])
     lines += [
         "",
         f"- The source reaches **{ceiling / several:.2f}** of the ceiling (aim: {SHARE}); run by run "
         + ", ".join(f"{two / one:.2f}" for one, two in zip(seconds["kdump"], seconds[CEILING], strict=True))
         + ".",
-        f"- The export takes **{median(seconds[EXPORT]) / median(seconds[IN_FOLDERS]):.2f}** times as long as the same "
-        f"rows into the same folders (aim: {EXPORT_COST}).",
-        f"- With one core (local[1]) it takes {took:.2f} s: {took / several:.2f} times as long as with {cores}.",
-        f"- The Python worker that read a segment of {one_core[1] / 2**30:.2f} GiB in one task took at most "
-        f"{one_core[2] / 2**20:.0f} MiB (aim: below {WORKER_MIB}).",
+        f"- The export takes **{exported / median(seconds[IN_FOLDERS]):.2f}** times as long as the same rows into the "
+        f"same folders (aim: {EXPORT_COST}), and **{exported / median(seconds[BARE]):.2f}** times as long as PyArrow "
+        f"(aim: {BESIDE_BARE}).",
+        f"- Of {MORE} times the rows the export takes {more:.2f} s, and {one:.2f} s with one core (local[1]): "
+        f"**{one / more:.2f}** times as long (aim: {CORES_GAIN}). Run by run "
+        + ", ".join(f"{of_one:.2f} and {of_more:.2f}" for of_one, of_more in zip(*by_cores.values(), strict=True))
+        + ".",
+        f"- With one core the source takes {took:.2f} s: {took / several:.2f} times as long as with {cores}.",
+        f"- The Python worker that read a segment of {one_core.segment / 2**30:.2f} GiB in one task took at most "
+        f"{one_core.peak / 2**20:.0f} MiB (aim: below {WORKER_MIB}).",
     ]
     return "\n".join(lines) + "\n"
 
@@ -287,9 +324,14 @@ def main() -> None:
         split_bytes = max(1 << 20, path.stat().st_size // (4 * given.cores))
         seconds = measure(path, place, split_bytes, given.runs, given.cores)
         one_core = alone(path, place, split_bytes, min(given.runs, 3), given.large)
+        large = segments.make(given.folder or place, segments.SHAPES[given.shape], MORE * given.records)
+        by_cores: dict[int, list[float]] = {1: [], given.cores: []}
+        for _ in range(2):  # two sessions of each kind
+            for cores, taken in by_cores.items():
+                taken += exports(large, place, MORE * split_bytes, given.runs, cores)
     finally:
         shutil.rmtree(place)
-    text = report(seconds, one_core, given.records, given.cores, head)
+    text = report(seconds, one_core, by_cores, given.records, given.cores, head)
     others = (
         re.search(r"^## .*", given.out.read_text("utf-8"), re.DOTALL | re.MULTILINE) if given.out.exists() else None
     )
