@@ -1,6 +1,6 @@
 """How fast `kdump spark-export` writes to S3 and HDFS, compared with a local disk and the store's own limit.
 
-    python -m bench.store_export [--records 500000] [--partitions 4] [--runs 3] [--cores 2]
+    python -m bench.store_export [--records 2000000] [--partitions 4] [--runs 5] [--cores 2]
 
 Each partition is one segment of that many records, read from the local disk. The exports run in turns in one warm
 session. The limit of a store is the time in which as many threads as cores write the same files into it, and nothing
@@ -33,7 +33,7 @@ SHARE: Final = 0.8
 
 def export(logs: Path, out: str, master: str, conf: dict[str, str]) -> None:
     """Run ``kdump spark-export`` in the current session."""
-    asked = job.Export(paths=(str(logs),), out=out, options={}, mode="overwrite", master=master, conf=conf)
+    asked = job.Export(paths=(str(logs),), out=out, options={}, master=master, conf=conf)
     job.run(asked, job.Listener(lambda _: None, lambda *_: None))
 
 
@@ -50,7 +50,7 @@ def copy(files: list[Path], place: tuple[RemoteFiles, str], threads: int) -> Non
 
 
 def main() -> None:
-    parser = arguments.parser(__doc__, records=500_000, partitions=4, runs=3, cores=2)
+    parser = arguments.parser(__doc__, records=2_000_000, partitions=4, runs=5, cores=2)
     parser.add_argument("--out", type=Path, default=RESULTS)
     given = parser.parse_args()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -73,10 +73,11 @@ def main() -> None:
             try:
                 for number in range(given.runs + 1):
                     for name, out in outs.items():
-                        took = timed(lambda out=out: export(place / "logs", out, master, conf))  # type: ignore[misc]  # bound at once
+                        new = f"{out}-{number}"
+                        took = timed(lambda new=new: export(place / "logs", new, master, conf))  # type: ignore[misc]  # bound at once
                         seconds.setdefault(name, []).append(took)
                         say(f"{name}: {took:.2f} s{' (warm-up)' if not number else ''}")
-                files = list((place / "out").rglob("*.parquet"))
+                files = list((place / "out-0").rglob("*.parquet"))
                 size = sum(path.stat().st_size for path in files)
                 for name, out in outs.items():
                     if name != LOCAL:
