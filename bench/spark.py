@@ -279,8 +279,8 @@ def report(
         f"same folders (aim: {EXPORT_COST}), and **{exported / median(seconds[BARE]):.2f}** times as long as PyArrow "
         f"(aim: {BESIDE_BARE}).",
         f"- Of {MORE} times the rows the export takes {more:.2f} s, and {one:.2f} s with one core (local[1]): "
-        f"**{one / more:.2f}** times as long (aim: {CORES_GAIN}). Run by run "
-        + ", ".join(f"{of_one:.2f} and {of_more:.2f}" for of_one, of_more in zip(*by_cores.values(), strict=True))
+        f"**{one / more:.2f}** times as long (aim: {CORES_GAIN}); run by run "
+        + ", ".join(f"{of_one / of_more:.2f}" for of_one, of_more in zip(*by_cores.values(), strict=True))
         + ".",
         f"- With one core the source takes {took:.2f} s: {took / several:.2f} times as long as with {cores}.",
         f"- The Python worker that read a segment of {one_core.segment / 2**30:.2f} GiB in one task took at most "

@@ -116,12 +116,41 @@ def test_a_run_that_ended_after_the_commit_of_the_table_is_not_made_twice(export
             export()
     assert offsets(tmp_path / "out") == [0, 1, 2, 3, 4]
     doubt = tmp_path / "out.kdump" / "_writing.json"
-    with pytest.raises(KdumpError, match=rf"did not complete. Check in the table's history .* delete {doubt}"):
+    with pytest.raises(KdumpError, match=rf"did not complete. Check in the table's history .* Then delete {doubt}"):
         export()
     assert offsets(tmp_path / "out") == [0, 1, 2, 3, 4]
     doubt.unlink()
     export(options={"startingOffset": "4"})
     assert offsets(tmp_path / "out") == [0, 1, 2, 3, 4, 4]
+
+
+@pytest.mark.parametrize(("commit", "rows"), [("Version 7", None), ("", [0, 1, 2, 3, 4])])
+def test_the_history_of_a_table_shows_what_became_of_a_killed_run(export, tmp_path, monkeypatch, commit, rows):
+    doubt = tmp_path / "out.kdump" / "_writing.json"
+    doubt.parent.mkdir()
+    doubt.write_text(json.dumps({"run": "a1", "began": "2026-11-30T10:00:00Z"}))
+    asked = []
+    monkeypatch.setattr(output.Table, "_commit_of", lambda _, run: asked.append(run) or commit)
+    if rows is None:
+        why = r"began at 2026-11-30T10:00:00Z was killed after the table's commit\. Version 7 has its rows"
+        with pytest.raises(KdumpError, match=rf"{why} .*\. Then delete {doubt}\. The next export writes all"):
+            export()
+        assert doubt.exists()
+    else:
+        assert export().rows == 5
+        assert offsets(tmp_path / "out") == rows
+        assert not doubt.exists()
+    assert asked == ["a1"]
+
+
+def test_the_commit_of_a_table_says_which_offsets_it_has(export, monkeypatch):
+    facts = []
+    plain = json.dumps
+    monkeypatch.setitem(output.COMMIT_FACTS, FORM, "facts")
+    monkeypatch.setattr(output.json, "dumps", lambda what, **how: facts.append(what) or plain(what, **how))
+    export(options={"startingOffset": "3"})
+    (held,) = [one for one in facts if "offsets" in one and "run" in one]
+    assert held["offsets"] == {"t-0": (0, 4)}
 
 
 def test_a_writer_that_does_not_write_leaves_nothing(export, tmp_path):

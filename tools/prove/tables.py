@@ -3,22 +3,25 @@
     python -m tools.prove.tables [PATH...] [--format delta] [--format iceberg]
 
 Exports the paths (default: golden/brokers/4.2.2) twice, the second time with `--mode append`. Reads the table through
-Spark and compares every column of every row with the JSON lines. The writer's jars come from Maven Central: a release
-of each is known for the releases of Spark below, others are refused. Needs `mvn`. The exit status is 1 if anything
-differs.
+Spark and compares every column of every row with the JSON lines, and the offsets in each commit with theirs. Then the
+file of a killed export must stop the next one if the table has its commit, and only then. The writer's jars come from
+Maven Central: a release of each is known for the releases of Spark below, others are refused. Needs `mvn`. The exit
+status is 1 if anything differs.
 """
 
 import json
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pyspark
 from pyspark.sql import SparkSession
 
 from kdump.arrow import schema
+from kdump.spark.export.output import COMMIT_FACTS
 from kdump.spark.session import OURS
 from testing import ROOT
 from tools import arguments
@@ -59,6 +62,38 @@ def settings(form: str, place: Path) -> dict[str, str]:
     return given
 
 
+def commits(spark: SparkSession, form: str, table: str) -> Iterator[dict[str, Any]]:
+    """Yield what kdump has written into each commit of a table."""
+    if form == "delta":
+        texts = spark.sql(f"DESCRIBE HISTORY delta.`{table}`").select(COMMIT_FACTS[form])
+    else:
+        name = COMMIT_FACTS[form].rpartition(".")[2]
+        texts = spark.read.format(form).load(f"{table}.snapshots").selectExpr(f"summary['{name}']")
+    yield from (json.loads(text) for (text,) in texts.collect())
+
+
+def ends_of(paths: list[str]) -> dict[str, tuple[int, int]]:
+    """Return the first and last offset of the batches of each partition with a topic."""
+    dump = [*prove_spark.MAIN, "dump", "--batches", "-o", "jsonl", "--every-replica", *paths]
+    found: dict[str, tuple[int, int]] = {}
+    for row in map(json.loads, subprocess.run(dump, cwd=ROOT, capture_output=True, check=False).stdout.splitlines()):
+        if row["kind"] == "batch" and row["topic"] is not None:
+            name = f"{row['topic']}-{row['partition']}"
+            first, last = found.get(name, (row["baseOffset"], row["lastOffset"]))
+            found[name] = min(first, row["baseOffset"]), max(last, row["lastOffset"])
+    return found
+
+
+def after_a_kill(command: list[str], account: Path, run: str, place: Path) -> Iterator[str]:
+    """Yield what is wrong if an export was killed: after the commit of ``run``, and before any commit."""
+    for killed, is_there in ((run, True), ("0" * 32, False)):
+        writing = account / "_writing.json"
+        writing.write_text(json.dumps({"run": killed, "began": "2026-11-30T10:00:00Z"}))
+        done = subprocess.run([*command, "--mode", "append"], cwd=place, capture_output=True, text=True, check=False)
+        if is_there != writing.exists() or is_there != ("was killed after the table's commit" in done.stderr):
+            yield f"after a kill, {'with' if is_there else 'without'} a commit: {done.returncode}: {done.stderr}"
+
+
 def prove(form: str, paths: list[str], show: int) -> bool:
     """Export twice, compare, print the figures; return whether all is equal."""
     with tempfile.TemporaryDirectory(prefix="kdump-tables-") as folder:
@@ -90,9 +125,13 @@ def prove(form: str, paths: list[str], show: int) -> bool:
         spark = SparkSession.builder.master("local[2]").config(map={**OURS, **given}).getOrCreate()
         try:
             found = spark.read.format(form).load(table).select(*schema.RECORD_NAMES).toArrow().to_pylist()
+            facts = list(commits(spark, form, table))
         finally:
             spark.stop()
-    wrong = list(prove_spark.differences([line for line in lines for _ in runs], found))
+        held = [{name: tuple(of) for name, of in one["offsets"].items() if "/" not in name} for one in facts]
+        resumed = list(after_a_kill(command, account, facts[0]["run"], place))
+    wrong = [*resumed, *([] if held == [ends_of(paths)] * len(runs) else [f"the commits have the offsets {held}"])]
+    wrong += list(prove_spark.differences([line for line in lines for _ in runs], found))
     wrong += [text for run in runs for text in prove_spark.unaccounted(run)]
     wrong += [] if found else ["no row was compared"]
     for text in wrong[:show]:

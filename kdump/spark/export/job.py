@@ -400,6 +400,8 @@ class Work:
                 counted = parquet.write(self.spark, self.splits, options, self.output, layout, parts)
             else:
                 frame, counts = counting.records(self.spark, self.splits, options)
+                if isinstance(self.output, Table):
+                    self.output.offsets = self._offsets()
                 self.output.write(
                     frame, self.export.partition_by, self.options.names, target_file_size=self.export.target_file_size
                 )
@@ -408,6 +410,18 @@ class Work:
         if missing:
             raise KdumpError(f"{missing[0]}: no task has reported how many bytes it read: run the export again")
         return counted
+
+    def _offsets(self) -> dict[str, tuple[int, int]]:
+        """Return the first and last offset of the batches to export, by the name of the partition."""
+        found: dict[str, tuple[int, int]] = {}
+        for split in self.splits:
+            summary = split.summary
+            if summary is None or summary.first_offset is None or summary.last_offset is None:
+                continue
+            name = f"{split.file.topic}-{split.partition}" if split.topic is not None else split.name
+            first, last = found.get(name, (summary.first_offset, summary.last_offset))
+            found[name] = min(first, summary.first_offset), max(last, summary.last_offset)
+        return found
 
     def _by_headers(self, split: Split) -> account.SplitAccount | None:
         options = self.options

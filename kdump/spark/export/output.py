@@ -2,7 +2,8 @@
 
 The account of a table (damaged ranges and manifest) is prepared, committed and locked like every output, in the folder
 ``OUT.kdump`` next to the table. The folder has the file :data:`WRITING` while the writer works. If the run is killed
-then, only the table itself shows whether it has the rows of the run.
+then, only the table itself shows whether it has the rows of the run: :data:`COMMIT_FACTS` are in the history of a table
+of Delta or Iceberg.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
+from kdump import __version__
 from kdump.errors import KdumpError, UsageError
 from kdump.output import files
 from kdump.primitives import signals
@@ -35,6 +37,12 @@ UNDECODED: Final = "_undecoded"
 """With ``--partition-by subject``: the folder of records without a subject, or whose value cannot be decoded."""
 CHECKPOINT: Final = "_checkpoint"
 WRITING: Final = "_writing.json"
+COMMIT_FACTS: Final = {"delta": "userMetadata", "iceberg": "snapshot-property.kdump"}
+"""Writer -> its option for a text that is part of the table's commit.
+
+It is JSON: ``kdump`` is the release, ``run`` the id of the run, ``began`` its time, and ``offsets`` the first and last
+offset of the exported batches of each partition, as ``{"orders-0": [0, 99]}``.
+"""
 FORMATS: Final = ("parquet", "orc", "json", "csv")
 """The formats that an export commits itself; others are tables (:class:`Table`). JSON and CSV rows are not counted."""
 _WRITE: Final = {
@@ -318,6 +326,8 @@ class Table(Output):
         super().__init__(spark, beside(table), "parquet")
         self._table, self._writer, self._mode = table, form, mode
         self._account: Output = self
+        self.offsets: dict[str, tuple[int, int]] = {}
+        """The first and last offset of each partition to write, for COMMIT_FACTS."""
 
     @property
     def is_parquet(self) -> bool:
@@ -332,15 +342,23 @@ class Table(Output):
     def check(self, mode: str, *, skip_unreadable: bool = False) -> list[Any]:
         """Return the manifest entries of earlier runs.
 
-        Raises the errors of :meth:`Output.check`, UsageError in mode ``overwrite`` without an earlier manifest, and
-        KdumpError if a run was killed while it wrote the table.
+        Raises the errors of :meth:`Output.check`, and UsageError in mode ``overwrite`` without an earlier manifest.
+        Raises KdumpError after a run that was killed while it wrote the table, unless the table's history lacks its
+        commit.
         """
         if self.exists(WRITING):
-            began = json.loads(self.read_text(WRITING))["began"]
-            raise KdumpError(
-                f"{self._table}: the export that began at {began} did not complete. Check in the table's history if "
-                f"the table has its rows, then delete {self.path}/{WRITING}"
-            )
+            killed = json.loads(self.read_text(WRITING))
+            commit = self._commit_of(killed.get("run"))
+            if commit is None or commit:
+                done = "did not complete. Check in the table's history if the table has its rows"
+                if commit:
+                    done = f"was killed after the table's commit. {commit} has its rows and says their offsets"
+                raise KdumpError(
+                    f"{self._table}: the export that began at {killed['began']} {done}. Then delete "
+                    f"{self.path}/{WRITING}. The next export writes all records of its paths, unless "
+                    "--starting-offset leaves some out"
+                )
+            self.delete(WRITING)
         if self.exists() and not self.is_empty():
             return super().check(mode, skip_unreadable=skip_unreadable)
         if mode == "overwrite":
@@ -351,10 +369,32 @@ class Table(Output):
         """Return the table's name with None as its number of rows, because kdump cannot count them."""
         return {self._table: None}
 
+    def _commit_of(self, run: str | None) -> str | None:
+        """Return the version or snapshot of the table with the rows of a run, "" if none has. None: unknown."""
+        from pyspark.errors import AnalysisException
+
+        if run is None or self._writer not in COMMIT_FACTS:
+            return None
+        try:
+            if self._writer == "delta":
+                history = self._spark.sql(f"DESCRIBE HISTORY delta.`{self._table}`")
+                found = history.where(history.userMetadata.contains(run)).select("version").head(1)
+                return f"Version {found[0][0]}" if found else ""
+            snapshots = f"{self._table}{'#' if '/' in self._table else '.'}snapshots"
+            held = self._spark.read.format(self._writer).load(snapshots)
+            found = held.where(held["summary"]["kdump"].contains(run)).select("snapshot_id").head(1)
+            return f"Snapshot {found[0][0]}" if found else ""
+        except AnalysisException:  # there is no table yet
+            return ""
+
     def _save(self, rows: DataFrame, folders: tuple[str, ...]) -> None:
         account = self._account
-        account.write_text(WRITING, json.dumps({"began": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"}))
+        facts = {"run": uuid.uuid4().hex, "began": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"}
+        account.write_text(WRITING, json.dumps(facts))
         writer = rows.write.format(self._writer).mode(self._mode)
+        if self._writer in COMMIT_FACTS:
+            text = json.dumps({"kdump": __version__, **facts, "offsets": self.offsets})
+            writer = writer.option(COMMIT_FACTS[self._writer], text)
         try:
             (writer.partitionBy(*folders) if folders else writer).save(self._table)
         except Exception:  # nothing is committed, except perhaps after an interrupt
