@@ -1,4 +1,4 @@
-"""The answers of kdump in Python: each function returns the answer of the command with the same name.
+"""The answers of kdump's commands in Python: :func:`ls` for ``kdump ls``, and so on.
 
 >>> import kdump
 >>> from kdump.questions import PartitionTransaction
@@ -9,9 +9,10 @@ txn 0 open 7
 >>> answer.rows()[0]["transactionalId"]
 'tx-0'
 
-The lines of an answer are those of ``-o jsonl``, as frozen dataclasses. ``topic`` and ``partition`` have the meaning of
-the commands' options. ``at`` is the time that counts as now: ms, ISO 8601 or a datetime, by default the clock. An
-unreadable file raises UnreadableError; wrong usage raises UsageError.
+``events`` is for ``kdump metadata --events``, ``metadata`` for its topics; ``disk_usage`` and ``statistics`` are ``du``
+and ``stats``. The lines of an answer are those of ``-o jsonl``, as frozen dataclasses. ``topic`` and ``partition`` have
+the meaning of the commands' options. ``at`` is the time that counts as now: ms, ISO 8601 or a datetime, by default the
+clock. An unreadable file raises UnreadableError; wrong usage raises UsageError.
 """
 
 from __future__ import annotations
@@ -119,7 +120,7 @@ K = TypeVar("K")
 class Answer(TableResult, Generic[L]):
     """The lines of an answer, and sentences about problems.
 
-    ``damage`` has sentences about damaged logs, ``wrong`` about indexes and checkpoints that were not used.
+    ``damage`` is about damaged logs, ``wrong`` about indexes and checkpoints that were not used, ``notes`` the rest.
     """
 
     lines: tuple[L, ...]
@@ -303,7 +304,7 @@ def ls(
     partition: int | Iterable[int] = (),
     segments: bool = False,
 ) -> Answer[PartitionUsage | SegmentSpan]:
-    """Return the partitions of log dirs, sorted by name. For partition folders, or with ``segments``, return segments.
+    """Return the partitions of log dirs by name; with ``segments``, or for paths of only partition folders, segments.
 
     >>> [(line.base_offset, line.end_offset) for line in ls("golden/brokers/4.2.2/one-0").of(SegmentSpan)]
     [(0, 1)]
@@ -381,8 +382,8 @@ def groups(
     """Return the consumer groups with their offsets. ``group``: ids or globs. ``topic``: only offsets of these topics.
 
     ``history`` adds every commit, ``stable`` every last stable offset. ``retention_ms`` is offsets.retention.minutes of
-    the brokers, in ms. With ``top`` (``bytes`` or ``commits``) the lines are the groups that wrote most into
-    ``__consumer_offsets`` instead.
+    the brokers, in ms. With ``top`` (``bytes`` or ``commits``) the lines are instead all groups that wrote into
+    ``__consumer_offsets``, also deleted ones, the largest writer first.
 
     >>> answer = groups("golden/brokers/4.2.2", group="eos", at="2026-11-22")
     >>> [(line.topic, line.partition, line.offset, line.lag) for line in answer.of(CommittedLine)]
@@ -400,7 +401,7 @@ def disk_usage(
     at: Time | None = None,
     by: By = "partition",
 ) -> Answer[PartitionUsage | SegmentUsage | TopicUsage | OtherUsage]:
-    """Return the size of each folder in log dirs, of each topic or of each segment (``by``); the largest first.
+    """Return the size of each partition folder or segment, and of other files, or of each topic (``by``).
 
     >>> [(line.topic, line.log_bytes) for line in disk_usage("golden/brokers/4.2.2", topic="one").of(PartitionUsage)]
     [('one', 75)]
@@ -528,7 +529,7 @@ def diff(
     partition: int | Iterable[int] = (),
     records: bool = False,
 ) -> Answer[PairDifference | RecordDifference]:
-    """Return the differences between replicas of the same partitions on several brokers.
+    """Return a comparison of the replicas of each partition for each pair of brokers, also if they are the same.
 
     Each of ``brokers`` is the path or paths of one broker; one list of brokers is accepted too. ``records`` adds the
     records that differ. Raises UsageError for fewer than two brokers.

@@ -1,4 +1,4 @@
-"""Permissions (modes) of outputs. A copy of log bytes is never open to more users than its source."""
+"""Permissions (modes) of outputs. A copy of log bytes is open to no more users than its source, if modes are known."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Access(NamedTuple):
     group: int | None = None
 
     def settle(self, descriptor: int, *, is_folder: bool) -> None:
-        """Set the group and the permissions of an open file or folder. The owner can always read it."""
+        """Set the group and permissions of an open file or folder. The owner can read it, if the umask allows it."""
         mode = ((self.folder | 0o700) if is_folder else (self.file | 0o400)) & ~_umask()
         if self.group is not None and os.fstat(descriptor).st_gid != self.group:
             try:
@@ -58,7 +58,8 @@ ANY: Final = Access()
 def of_sources(partitions: Iterable[Partition]) -> Access:
     """Return the file permissions that all segments allow, and the folder permissions that all local folders allow.
 
-    Members of an archive have the permissions of the archive file. Objects in a store have no permissions: ANY.
+    If the groups differ, no group gets more than others. Members of an archive have the permissions of the archive
+    file. Objects in a store, and files whose permissions cannot be read, limit nothing.
     """
     access = ANY
     for part in partitions:

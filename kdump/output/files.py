@@ -1,12 +1,12 @@
-"""Writes every file and folder that kdump creates on this machine.
+"""Writes the files and folders that kdump creates on this machine, except unnamed temporary files.
 
 - kdump writes an output as a part: a file or folder with a random name beside the target (:mod:`kdump.output.parts`).
-  It flushes the part to the disk, and renames it in one step. The step fails if the target exists, unless the user
-  allows kdump to replace a file. If the target is an empty folder, the entries of the part are moved into it.
-- Before the first byte, kdump checks that the output can be written. After an error, Ctrl-C, SIGTERM or SIGHUP it
-  deletes its own files and no others, except a folder that a later run can resume. After SIGKILL or a power
-  failure a part remains; the next run reports it.
-- Outputs with log bytes, and their parts, never have wider permissions than the source (:mod:`kdump.output.access`).
+  It flushes the part to the disk, and renames it. The rename fails if the target exists, unless the user allows kdump
+  to replace a file. If the target is an empty folder, or files go into a folder, the entries are moved one by one.
+- Before the first byte, kdump checks that the folder can be written. After an error, Ctrl-C, SIGTERM or SIGHUP it
+  deletes its own unfinished files and no others, except a folder that a later run can resume. After SIGKILL or a
+  power failure a part remains; the next run that writes into the same folder reports it.
+- Outputs with log bytes, and their parts, have no wider permissions than the source (:mod:`kdump.output.access`).
 - Errors name the path that the user gave.
 
 docs/outputs.md lists for each command the files that remain after a kill at each step.
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 _DELETIONS: Final = 20
 _PAUSE: Final = 0.1
 LOST_AND_FOUND: Final = "lost+found"
-"""The folder in the root of a new Linux file system."""
+"""The folder in the root of a new ext2, ext3 or ext4 file system."""
 
 
 class NewFiles:
@@ -94,7 +94,7 @@ def new_files(
 ) -> Iterator[NewFiles]:
     """Yield a :class:`NewFiles` of ``folder``, which is created if it is missing. The files appear when the block ends.
 
-    If the block fails, no file appears. ``written`` receives the path of each file. Without ``force``, raises
+    If the block fails, no file appears. At the end ``written`` receives the path of each file. Without ``force``, raises
     TakenError if one of the files exists already at the end of the block. Raises UsageError if ``folder`` is a file,
     UnreadableError if writing fails. ``note`` receives a message for each leftover part of a killed run.
     """
@@ -121,8 +121,8 @@ def write(
 ) -> list[Path]:
     """Write files into ``folder``, create it if it is missing, and return the paths.
 
-    Readers never see an incomplete file, also after a crash. Raises before the first write: UsageError if ``folder``
-    is a file, TakenError if a file exists and ``force`` is false. Raises UnreadableError if writing fails.
+    Each file appears whole, also after a crash, if the file system allows it (``parts.put``). Raises before the first
+    write: UsageError if ``folder`` is a file, TakenError for an existing file without ``force``; else UnreadableError.
     """
     for name in () if force else contents:
         must_be_free(Path(folder) / name)
@@ -176,7 +176,7 @@ def new_folder(
     ``resumes`` gets the path of a dead run's folder, and returns whether this run continues in it. If the block fails,
     a folder for which it returns True is kept. If ``target`` is a folder that is empty or has only an empty
     ``lost+found``, it gets the entries of the returned folder. The entry ``last`` is moved last: if it is there, all
-    are. Raises the errors of :func:`new_file`.
+    are. Raises the errors of :func:`new_file`, and UsageError if this ``lost+found`` is not writable.
     """
     path = Path(target)
     folder_must_be_free(path)
@@ -250,7 +250,7 @@ def create_text(path: Path, text: str) -> bool:
 
 
 def fill(path: Path, data: bytes, access: Access) -> None:
-    """Write a file into an unpublished folder. Raises OSError."""
+    """Write a new file, without a flush to the disk. Raises OSError."""
     with create(path, access) as file:
         file.write(data)
 
@@ -262,7 +262,7 @@ def flush(file: BinaryIO) -> None:
 
 
 def set_time(file: BinaryIO, modified_ms: int) -> None:
-    """Set the time of the last write (ms) of a file. Raises OSError."""
+    """Set the times of the last read and the last write of a file (ms since 1970). Raises OSError."""
     os.utime(file.fileno(), ns=(modified_ms * 1_000_000,) * 2)
 
 
@@ -276,7 +276,7 @@ def make_folders(root: Path, *names: str, access: Access) -> Path:
 
 
 def delete_folder(path: Path) -> bool:
-    """Delete a folder of this run, into which workers may still write. Return whether it is gone."""
+    """Delete a folder of this run, into which workers may still write: try for 2 s. Return whether it is gone."""
     from shutil import rmtree
 
     for _ in range(_DELETIONS):
@@ -296,7 +296,7 @@ def drop(path: Path) -> None:
 
 
 def begin_flush(file: BinaryIO) -> None:
-    """Start writing a file to the disk, and drop its written pages: the next writes reuse them and evict no others."""
+    """On Linux start writing a file to the disk, and drop its written pages: later writes reuse these pages."""
     if hasattr(os, "posix_fadvise"):
         with suppress(OSError):  # this is only advice; the flush of the file raises errors of the disk
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
@@ -321,7 +321,8 @@ def outside(paths: Iterable[str], out: str, partitions: Iterable[Partition] = ()
     """Raise UsageError if the output would replace an input, become a file of its log, or be in an input or log dir.
 
     ``paths`` are files, folders and globs. ``partitions`` are the partitions found in them; their folders may be links.
-    Paths are compared by device and inode, because links and bind mounts lead to the same folders.
+    A log dir is a folder with meta.properties. Paths are compared by device and inode, because links and bind mounts
+    lead to the same folders. Raises the errors of :func:`must_be_named` too.
     """
     must_be_named(out)
     target = resolved(out)
@@ -352,7 +353,7 @@ def outside(paths: Iterable[str], out: str, partitions: Iterable[Partition] = ()
 
 
 def _within(around: Mapping[tuple[int, int], Path], read: Path) -> Path | None:
-    """Return the output, or its parent, that is the same folder as ``read``. ``around``: identity -> these paths."""
+    """Return the path in ``around`` that is the same as ``read``, or None. ``around``: identity -> output or parent."""
     try:
         return around.get(identity(read.stat()))
     except OSError:  # a broken link
@@ -367,10 +368,10 @@ def _be_outside(target: Path, read: Path | None, out: str, path: str) -> None:
 
 
 def writable_file(out: str, *, overwrite: bool | None = None, option: str = "--overwrite") -> None:
-    """Raise UsageError if ``out`` is not the name of a file or must not be replaced, UnreadableError if not writable.
+    """Raise UsageError if ``out`` is not the name of a file or must not be replaced.
 
     ``overwrite``: whether an existing file may be replaced, None if the command has no option for it. ``option``: the
-    name of this option.
+    name of this option. Raises UnreadableError if this user may not write in the folder.
     """
     if out in {"", "-"}:
         raise UsageError(f"{out!r} is not the name of a file")
@@ -402,7 +403,7 @@ def no_room(where: str | None, reason: str) -> UnreadableError:
 
 
 def must_be_free(path: Path) -> None:
-    """Raise TakenError if ``path`` exists, UnreadableError if a file of this name cannot exist."""
+    """Raise TakenError if ``path`` exists, UnreadableError if this is unknown, for example if the name is too long."""
     try:
         path.lstat()
     except (FileNotFoundError, NotADirectoryError):  # a missing folder is reported later
@@ -413,7 +414,7 @@ def must_be_free(path: Path) -> None:
 
 
 def folder_must_be_free(path: Path) -> None:
-    """Raise the errors of :func:`new_folder` if ``path`` exists and is not an empty folder."""
+    """Raise the errors of :func:`new_folder` for a ``path`` that exists, unless it is a folder that may be filled."""
     if os.path.isdir(path):  # noqa: PTH112  pathlib raises where a name is too long
         _must_be_empty(path)
     else:
@@ -469,7 +470,7 @@ def _move_into(part: Path, target: Path, last: str) -> None:
 
 
 def _is_mounted(path: Path) -> bool:
-    """Return whether a file is a mount point, which a rename cannot replace."""
+    """Return whether a file is a mount point, which a rename cannot replace. Outside of Linux this is False."""
     try:
         mounts = Path("/proc/self/mountinfo").read_bytes().splitlines()
     except OSError:  # only Linux has this file
@@ -487,7 +488,7 @@ def _is_anothers(path: Path) -> bool:
 
 
 AT_ONCE: Final = 32 << 20
-"""Bytes of one system call."""
+"""Maximum number of bytes of one system call."""
 BLOCK: Final = 1 << 20
 _FULL: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 

@@ -54,7 +54,7 @@ def unwritable(target: object, error: OSError, *, within: str = "") -> Unreadabl
 
 
 class TakenError(UsageError):
-    """A file exists, and must not be overwritten."""
+    """A file or folder exists, and must not be replaced."""
 
 
 class AnyPart:
@@ -140,7 +140,7 @@ class OutputWork:
         self._made: list[Path] = []
         self.is_done = False
         self.at = target
-        """The output that is being written. An OSError without a path is reported with this path."""
+        """The output that is being written. An OSError is reported with this path, unless its path is in the output."""
 
     def make_folders(self, folder: Path, access: Access) -> None:
         """Create the missing folders of a path. :meth:`end` deletes the new ones that are empty. Raises OSError."""
@@ -162,7 +162,7 @@ class OutputWork:
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(self._place))
 
     def name_left_over(self, folder: Path) -> None:
-        """Report each part in ``folder`` that no running kdump has locked and that this run does not resume."""
+        """Report each part in ``folder`` that this user can open, no kdump has locked, and this run does not resume."""
         with _locked(folder):
             for path, is_dead in _left_over(folder):
                 if is_dead and self._resumes is not None and self._resumes(path):
@@ -205,7 +205,7 @@ class OutputWork:
             flush_folder(folder)
 
     def end(self) -> None:
-        """Delete unpublished parts, and the empty folders that were created. Keep parts that can be resumed."""
+        """Delete unpublished parts, and created folders that are empty. After a failure keep resumable parts."""
         for part in self._parts:
             part.close()
             if self._resumes is not None and not self.is_done and self._resumes(part.path):
@@ -245,9 +245,10 @@ def work_in(
     note: Callable[[str], None],
     resumes: Callable[[Path], bool] | None = None,
 ) -> Iterator[OutputWork]:
-    """Begin work on an output. When the block ends, delete the unpublished parts that ``resumes`` does not accept.
+    """Begin work on an output. At the end of the block delete unpublished parts; if it fails, except resumable ones.
 
-    Parts of other runs in ``place`` are reported. Raises UnreadableError if writing fails.
+    Unlocked parts of other runs in ``place`` are reported. Raises UnreadableError if writing fails, UsageError if
+    ``place`` is the target and a file.
     """
     work = OutputWork(place, target, access, note, resumes)
     with signals.cleaned_up(work.end):
@@ -274,10 +275,10 @@ def publish(part: Path, target: Path, *, replaces: bool) -> None:
 
 
 def put(part: Path, target: Path) -> None:
-    """Rename a file or folder within its file system, in one step that replaces nothing.
+    """Rename a file or folder within its file system, and replace nothing.
 
-    Uses RENAME_NOREPLACE, else, for a file, a hard link. Without these, create an empty file or folder and then replace
-    it; a kill in between leaves it empty. Raises FileExistsError, and OSError.
+    Uses RENAME_NOREPLACE (one step), else, for a file, a hard link. Without these, create an empty file or folder and
+    then replace it; a kill in between leaves it empty. Raises FileExistsError, and OSError.
     """
     rename = _rename_without_replacing()
     if rename is not None:

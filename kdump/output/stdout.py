@@ -26,7 +26,7 @@ PIPE: Final = 1 << 20
 
 
 class OutputError(KdumpError):
-    """Standard output cannot be written because of a full disk or an I/O error (exit status 1)."""
+    """Standard output cannot be written, for example to a full disk (exit status 1); not for a closed pipe."""
 
     def __init__(self, reason: OSError) -> None:
         super().__init__(f"standard output cannot be written: {reason.strerror or reason}")
@@ -94,8 +94,8 @@ def open_output(*, escape: bool = True, paint: Callable[[bytes], bytes] | None =
     """Return buffered standard output as a context manager. It does not close file descriptor 1.
 
     With ``escape`` control characters (except tab and newline), and bytes that are not UTF-8, are escaped on a terminal
-    (``\\x1b``); a pipe or a file gets all bytes unchanged. ``paint`` colours a line without its newline. Writing raises
-    OutputError, and BrokenPipeError if the reader has closed the pipe.
+    or pager (``\\x1b``). ``paint`` colours a line without its newline, also in a pipe or file. All other bytes are
+    written unchanged. Writing raises OutputError, and BrokenPipeError if the reader has closed the pipe.
     """
     _widen_pipe()
     return cast("BinaryIO", io.BufferedWriter(_Raw(escape=escape and is_terminal(), paint=paint), BUFFER))
@@ -110,7 +110,7 @@ def is_terminal() -> bool:
 def sent_to(pager: IO[bytes]) -> Iterator[None]:
     """Send standard output and standard error to a pager during the block, each only if it is a terminal.
 
-    Raises BrokenPipeError if the pager has ended; standard output is then discarded.
+    Raises BrokenPipeError if output is left when the pager has ended; this output is discarded.
     """
     terminal = sys.stdout
     terminal.flush()
@@ -171,7 +171,7 @@ def give_up() -> None:
 
 
 PAGERS: Final = ("KDUMP_PAGER", "PAGER")
-"""Environment variables that name the pager: the first one that is set, else less. Empty or ``cat``: no pager."""
+"""Variables that name the pager: the first that is set, else less. Empty, ``cat``, not installed: no pager."""
 PAGER_DEFAULTS: Final = {"LESS": "FRX", "LV": "-c"}
 """Options of pagers, unless the user sets others: less ends if the text fits on the screen."""
 
@@ -180,8 +180,8 @@ PAGER_DEFAULTS: Final = {"LESS": "FRX", "LV": "-c"}
 def paged(*, wanted: bool = True) -> Iterator[None]:
     """Show the output of the block on a terminal through the user's pager, as git does.
 
-    Standard error goes to the pager too, so that messages do not overwrite the page. Raises BrokenPipeError if the user
-    leaves the pager before the end of the output. If there is no terminal or no pager, output is not changed.
+    Standard error goes to the pager too, if it is a terminal, so that messages do not overwrite the page. Raises
+    BrokenPipeError if the user leaves the pager before the end. Without a terminal or pager, output is not changed.
     """
     process = _started_pager() if wanted and is_terminal() else None
     if process is None or process.stdin is None:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 MOST: Final = 16
 """Maximum number of processes without --jobs. More do not make standard output faster."""
 BUSY: Final = 2
-"""Load average per processor above which only one process is used."""
+"""Load average (1 minute) per processor above which the machine is busy (:func:`free_processors`)."""
 AS_THREADS: Final = 2
 """For uncompressed segments, this number of processes is slower than one process with a second thread."""
 
@@ -64,12 +64,12 @@ UNPACKED_AHEAD: Final = 1 << 16
 PRINTED_AHEAD: Final = 1 << 16
 """Minimum bytes of a run for which printing in a thread is faster."""
 SMALL_BATCHES: Final = 1 << 11
-"""Several workers read a segment if its first batch has this many bytes or more: each batch takes time to send."""
+"""Several workers read a segment only if its first batch has about this size in bytes: each one takes time to send."""
 UNPACKING: Final = 8
 """The cost of a compressed byte divided by the cost of an uncompressed byte."""
 
 BUDGET: Final = 1 << 16
-"""Number of records that a search for the next valid batch may skip; ``FRAMED`` of the resync module adds to it."""
+"""Number of records that all searches of one read for valid batches may skip; ``FRAMED`` (resync module) adds some."""
 UNKNOWN: Final = -(1 << 63)
 """The last offset before a run, while it is unknown. Any offset after this value is a gap."""
 
@@ -159,7 +159,8 @@ def processes_of_dump(partitions: Sequence[Partition], jobs: int | None, effort:
 
     ``jobs`` above 2 is returned unchanged. For 2 and None the result is 1 where one process is as fast: for few
     headers, for few uncompressed bytes without costly work, and for large uncompressed segments whose lines threads can
-    make. For None it is also 1 for output to a terminal, for archives, and while the page cache is watched.
+    make. The last case needs a single partition, or 2 processes. For None it is also 1 for few bytes, for output to a
+    terminal, for archives and stores, and while the page cache is watched.
     """
     if jobs is None and (is_terminal() or not _is_shareable(partitions)):
         return 1
@@ -197,9 +198,9 @@ def processes_within(partitions: Sequence[Partition], much: int, jobs: int | Non
 def processes_beside(partitions: Sequence[Partition], much: int, *, least: int = 1) -> int:
     """Return the default number of processes (without --jobs), if each reads one partition at a time.
 
-    The result is 1 for less than ``much`` bytes, for archives, and while the page cache is watched. Otherwise it is the
-    number of free processors, but at least ``least``, and at most MOST and the number of partitions. A ``least`` above
-    1 is for work that waits for the disk.
+    The result is 1 for less than ``much`` bytes, for archives and stores, and while the page cache is watched. Else it
+    is the number of free processors, but at least ``least``, and at most MOST and the number of partitions. A ``least``
+    above 1 is for work that waits for the disk.
     """
     if not _is_shareable(partitions):
         return 1
@@ -215,9 +216,9 @@ def enough_records(partitions: Sequence[Partition]) -> int:
 
 
 def segment_parts(source: Source, end: int, times: int = 1, *, unpacks: bool = True) -> list[SegmentPart]:
-    """Return the parts of a segment up to byte ``end``: none if it is too small for two, or begins below magic 2.
+    """Return the parts of a segment up to byte ``end``: none if it is too small for two, or begins without magic 2.
 
-    A part has ``times`` chunks, and more bytes if it has a hole of a sparse file. If the caller ``unpacks``
+    A part has ``times`` chunks; more bytes with a hole of a sparse file, fewer at the end. If the caller ``unpacks``
     (decompresses) batches, chunks of compressed segments are smaller.
     """
     header = first_header(source)
@@ -233,7 +234,7 @@ def segment_parts(source: Source, end: int, times: int = 1, *, unpacks: bool = T
 
 
 def is_transactional(partition: Partition) -> bool:
-    """Return whether the first batch of any segment is transactional."""
+    """Return whether any readable segment begins with a transactional batch of magic 2."""
     return any(_has(_first_header(segment), TRANSACTIONAL_FLAG) for segment in partition.segments)
 
 
@@ -243,7 +244,7 @@ def is_packed(source: Source) -> bool:
 
 
 def first_header(source: Source) -> BatchHeader | None:
-    """Return the header of the first batch, or None unless it has magic 2."""
+    """Return the unchecked header of the first batch, or None unless it is complete and has magic 2."""
     head = source.read(0, BATCH_HEADER.size)
     header = BATCH_HEADER.read(head) if len(head) == BATCH_HEADER.size else None
     return header if header is not None and header.magic == MAGIC_2 else None

@@ -33,7 +33,7 @@ R = TypeVar("R")
 HELD: Final = 16 << 20
 """Maximum number of bytes of output that a process holds. A process with more output waits for its turn."""
 AT_ONCE: Final = 1 << 18
-"""Bytes of output per write during a turn."""
+"""During a turn, output is collected up to this number of bytes before it is written."""
 NONE_BEFORE: Final = 75
 """Exit status of a process that waited for its turn, but the previous process has ended."""
 NONE_AFTER: Final = 76
@@ -41,7 +41,7 @@ NONE_AFTER: Final = 76
 MISSING: Final = {NONE_BEFORE: -1, NONE_AFTER: 1}
 """Exit status of a process -> the process that ended earlier: -1 for the previous one, 1 for the next one."""
 EVERY: Final = 0.1
-"""Seconds between two sends of results to the parent process."""
+"""Minimum number of seconds between two sends of results to the parent process, which follow a chunk."""
 
 
 class OutputTurn(Turn[S]):

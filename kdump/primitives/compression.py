@@ -1,16 +1,16 @@
-"""Compresses and decompresses the records of batches, up to a limit of the decompressed size.
+"""Compresses the records of batches, and decompresses them up to a limit of the decompressed size.
 
 The lowest three bits of a batch's attributes are its codec (KIP-98; zstd: KIP-110). Framings:
 
-* gzip: RFC 1952, members one after the other; bytes after the last member are ignored (java.util.zip).
+* gzip: RFC 1952, members one after the other; other bytes after the last member are ignored (java.util.zip).
 * snappy: the chunked stream of snappy-java (16-byte header, then chunks after a 4-byte big-endian size), or, without
   that header, one raw snappy block (as librdkafka may write).
-* lz4: the LZ4 frame format with independent blocks. In magic 0 the header checksum was wrong (KAFKA-3160) and is not
-  verified, as in ``Lz4BlockInputStream``.
+* lz4: one LZ4 frame with independent blocks. As in ``Lz4BlockInputStream`` the checksum of the content is not verified,
+  nor that of the header in magic 0, where it was wrong (KAFKA-3160).
 * zstd: RFC 8878 frames, one after the other.
 
-Libraries are imported on first use. A stream of one snappy chunk, LZ4 block or zstd frame is decompressed in one call.
-Other streams are decompressed in parts. If isal is installed, it decompresses gzip streams of one member without
+Libraries are imported on first use. A usual stream of one snappy chunk, LZ4 block or zstd frame is decompressed in one
+call. Other streams are decompressed in parts. If isal is installed, it decompresses gzip streams of one member without
 optional header fields, twice as fast as zlib. zlib decompresses all other gzip streams, and reports all errors.
 """
 
@@ -69,7 +69,7 @@ _GZIP_MEMBER: Final = 18  # bytes of the smallest member: header and trailer
 
 
 def decompress(codec: int, data: Bytes, *, magic: int = 2, limit: int = DEFAULT_LIMIT) -> bytes:
-    """Return ``data`` decompressed. Raises DamageError; LimitError above ``limit`` bytes, except for the codec NONE."""
+    """Decompress ``data``. ``codec``: 0 to 4. Raises DamageError; except for NONE LimitError above ``limit`` bytes."""
     if codec == LZ4:
         return _lz4(data, limit, magic)
     return _DECOMPRESS[codec](data, limit)
@@ -126,8 +126,8 @@ COUNTED: Final = 1 << 31
 def uncompressed_size(codec: int, data: Bytes) -> int | None:
     """Return the decompressed size of the records of a magic 2 batch, in bytes, without holding them in memory.
 
-    Snappy blocks are not decompressed: the sizes that they claim are added. Return None for uncompressed or damaged
-    data, and if the size is 0 or above COUNTED.
+    Snappy blocks are not decompressed: the sizes that they claim are added. Return None for uncompressed data, for data
+    found to be damaged, and if the size is 0 or above COUNTED (2 GiB).
     """
     counted = _Size()
     try:
@@ -150,11 +150,11 @@ def _snappy_size(data: Bytes) -> int:
 
 
 LEVELS: Final = {GZIP: (1, 9), ZSTD: (-(1 << 17), 22)}
-"""The levels of a codec, both ends included (KIP-390)."""
+"""Codec -> its lowest and highest level (KIP-390). Other codecs have no levels."""
 
 
 def compress(codec: int, data: bytes, *, magic: int = 2, level: int | None = None) -> bytes:
-    """Return ``data`` compressed as Kafka's Java clients do. ``level``: in LEVELS; None for the codec's default."""
+    """Return ``data`` in the framing of Kafka's Java clients. ``level``: of gzip and zstd, in LEVELS; None: default."""
     if codec == GZIP:
         packer = zlib.compressobj(-1 if level is None else level, wbits=31)
         return packer.compress(data) + packer.flush()

@@ -26,7 +26,7 @@ _INTEGER: Final = r"(?P<sign>[+-]?)(?=\d)0*+(?P<digits>\d{0,255})"
 
 
 class Text(NamedTuple):
-    """Bytes as text. ``encoding`` is the encoding of the bytes in ``text``, such as base64; None means utf8."""
+    """Bytes as text. ``encoding`` of ``text``: hex, base64, json; None for utf8, also if it has U+FFFD inserted."""
 
     text: str
     encoding: str | None
@@ -35,7 +35,7 @@ class Text(NamedTuple):
 def java_integer(text: str, bits: int) -> int | None:
     """Return the result of ``Integer.parseInt`` (32 bits) or ``Long.parseLong`` (64), or None if Java throws.
 
-    Java accepts a sign and digits of all scripts, but neither ``_`` nor white space.
+    Java accepts a sign, and digits of all scripts up to U+FFFF, but neither ``_`` nor white space.
     """
     if len(text) <= _LONGEST_PLAIN and text.isascii() and text.isdecimal():
         number = int(text)
@@ -82,7 +82,7 @@ def _no_number(word: str) -> NoReturn:
 
 
 def is_json(text: str) -> bool:
-    """Return whether a text is one JSON value (RFC 8259). NaN, Infinity and lone surrogates are not accepted."""
+    """Return whether Python reads a text as one JSON value (RFC 8259). NaN, Infinity, lone surrogates are refused."""
     import json
 
     try:
@@ -101,7 +101,7 @@ def java_utf8(data: bytes) -> str:
 
 
 def java_text_in_pieces(data: bytes, size: int) -> Iterator[bytes]:
-    """Yield the result of :func:`java_text` in pieces of about ``size`` bytes."""
+    """Yield the result of :func:`java_text` in pieces, each of about ``size`` bytes of ``data``."""
     from codecs import getincrementaldecoder
 
     decoder = getincrementaldecoder("utf-8")("replace")

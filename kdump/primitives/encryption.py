@@ -74,7 +74,7 @@ def _xor(left: bytes, right: bytes) -> bytes:
 
 
 def decrypt(data: bytes, key: bytes, aad: bytes) -> bytes:
-    """Return the decrypted bytes. Raises DamageError if the tag does not match ``data``, ``key`` and ``aad``."""
+    """Return the decrypted bytes. Raises DamageError for short data, and if the tag does not fit ``key``, ``aad``."""
     from cryptography.exceptions import InvalidTag
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 

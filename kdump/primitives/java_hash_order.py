@@ -1,7 +1,8 @@
 """The hash codes of Java and Kafka, and the iteration order of Java's and Scala's hash collections.
 
 DumpLogSegments prints files, members of a group and partitions in the order of a hash table. A function for an order
-takes the keys in insertion order, repeated insertions included, and returns them in iteration order. Sources:
+takes the keys (or sets or groups of keys) in insertion order, repeated insertions included, and returns each key once
+in iteration order. Trees, which Java makes of slots with eight keys or more, are not imitated. Sources:
 ``java.util.HashMap``, ``HashMap`` and ``HashSet`` of ``scala.collection.mutable`` in the releases' Scala versions.
 """
 
@@ -160,8 +161,7 @@ def _place(value: int, size: int) -> tuple[int, int]:
 def java(keys: Iterable[Key], hash_of: Callable[[Key], int]) -> list[Key]:
     """Return the order of ``java.util.HashMap`` filled by ``computeIfAbsent``: the newest key of a slot first.
 
-    An insertion first doubles the table if over three quarters are filled. The trees of slots with eight keys are not
-    imitated.
+    An insertion first doubles the table if over three quarters are filled.
     """
     size = SMALLEST_TABLE
     distinct: dict[Key, None] = {}
@@ -175,7 +175,7 @@ def java(keys: Iterable[Key], hash_of: Callable[[Key], int]) -> list[Key]:
 
 
 def java_put(keys: Iterable[Key], hash_of: Callable[[Key], int], size: int = SMALLEST_TABLE) -> list[Key]:
-    """Return the order of ``java.util.HashMap(size)`` filled by ``put``: the oldest key of a slot first."""
+    """Return the order of ``HashMap(size)``, a power of 2, filled by ``put``: the oldest key of a slot first."""
     distinct = list(dict.fromkeys(keys))
     while len(distinct) > size * 3 // 4:
         size *= 2
@@ -184,7 +184,7 @@ def java_put(keys: Iterable[Key], hash_of: Callable[[Key], int], size: int = SMA
 
 
 def java_put_all(groups: Iterable[Sequence[Key]], hash_of: Callable[[Key], int]) -> list[Key]:
-    """Return the order of ``java.util.HashMap`` after ``putAll`` of groups. The first group sets the initial size."""
+    """Return the order of ``HashMap`` after ``putAll`` of groups. The first that is not empty sets the initial size."""
     filled = [group for group in groups if group]
     first = 4 * len(filled[0]) // 3 + 1 if filled else 1
     return java_put((key for group in filled for key in group), hash_of, 1 << (first - 1).bit_length())

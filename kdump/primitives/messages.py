@@ -1,8 +1,8 @@
 """Prints kdump's messages on standard error, and suggests the right name for a misspelled one.
 
 An ``error:`` changes the exit status, a ``warning:`` restricts the meaning of an answer, a ``note:`` changes nothing, a
-``hint:`` is the next step. In a pipe or file each message is one line. On a terminal it is coloured and wrapped, and a
-file name at its start is a link if the terminal supports links (OSC 8).
+``hint:`` is the next step. In a pipe or file each message and hint is one line. On a terminal it is coloured and
+wrapped. The path of an existing file at its start is a link if the terminal supports links (OSC 8).
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def message(level: Level, text: object, hint: str = "") -> None:
 
 
 def printable(text: str) -> str:
-    """Return a text as one line, with control characters escaped, and without the secrets in URIs of stores."""
+    """Return a text as one line, with control characters escaped, and without the secrets that _KEYS etc. match."""
     shown = harmless_line(text)
     if ":/" not in shown:  # compiling the expressions takes 1 ms
         return shown
@@ -80,7 +80,7 @@ def _shown(level: Level, text: str) -> str:
 
 
 def folded(text: str, width: int, *, indent: int = INDENT) -> list[str]:
-    """Wrap a message into lines of ``width`` columns. Commands, and words longer than a line, are not broken."""
+    """Wrap a message into lines of ``width`` characters. Commands, and words longer than a line, are not broken."""
     if len(text) <= width or re.sub(LEVEL, "", text, count=1).startswith(COMMANDS):
         return [text]
     from textwrap import wrap

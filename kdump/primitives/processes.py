@@ -105,9 +105,9 @@ def children(
     """Fork ``count`` processes that run ``work``. They are killed at the end of the block.
 
     ``work`` is called with the number of its process, a list for results, and a function that sends and empties the
-    list. When ``work`` ends, the rest of the list is sent. A KdumpError, OSError or MemoryError of ``work`` is a
-    result too; any other exception is a bug, which the process prints. Without ``threads`` no process starts threads.
-    Raises OSError if the system starts no more processes.
+    list. When ``work`` ends, the rest of the list is sent. A KdumpError, OSError or MemoryError of ``work`` is a result
+    too. A GoneError ends the process; any other exception is a bug, which the process prints. Without ``threads`` no
+    process starts threads. Raises OSError if the system starts no more processes.
     """
     started: list[tuple[int, int]] = []
     ended: dict[int, int] = {}

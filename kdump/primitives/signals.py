@@ -1,8 +1,8 @@
 """Handles SIGINT, SIGTERM and SIGHUP in a command.
 
-SIGTERM and SIGHUP end a command at once, with the status that a shell reports for them (143 and 129). Inside
-:func:`cleaned_up` they raise :class:`EndedBySignal`, as Ctrl-C raises KeyboardInterrupt. Inside :func:`held` all three
-are delayed. A signal that was ignored when kdump started (``nohup``) stays ignored.
+After :func:`heed`, SIGTERM and SIGHUP end a command at once, with the status that a shell reports for them (143 and
+129). Inside :func:`cleaned_up` they raise :class:`EndedBySignal`, as Ctrl-C raises KeyboardInterrupt. Inside
+:func:`held` all three are delayed. A signal that was ignored when kdump started (``nohup``) stays ignored.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def _raise(number: int) -> None:
 
 
 class Interrupts:
-    """Method ``check`` raises KeyboardInterrupt if a compiled library swallowed one after this object was made."""
+    """Method ``check`` raises KeyboardInterrupt again if one was raised, and swallowed, after this object was made."""
 
     def __init__(self) -> None:
         self._before = _State.interrupts
@@ -161,14 +161,14 @@ def cleaned_up(clean: Callable[[], None]) -> Iterator[None]:
 
 
 def clean_up() -> None:
-    """Call the callbacks of :func:`cleaned_up` blocks whose end was interrupted by a signal."""
+    """Call the callbacks that :func:`cleaned_up` blocks have not called, because a signal interrupted their end."""
     while _State.cleaning:
         _State.cleaning.pop()()
 
 
 @contextmanager
 def held() -> Iterator[None]:
-    """Delay the signals of ``ENDING`` until the end of the block, where the first one takes effect."""
+    """Delay the signals of ``ENDING`` until the end of the outermost block, where the first one takes effect."""
     _State.held += 1
     try:
         yield

@@ -1,6 +1,6 @@
 """Escapes text: names from files must not control a terminal, and printed commands must work when pasted.
 
-Every word of a printed command is quoted by ``shell_word``, ``shell_path``, ``shell_pattern`` or ``shell_text``. Other
+``shell_word``, ``shell_path``, ``shell_pattern`` and ``shell_text`` quote names and values in printed commands. Other
 functions return the width of the terminal, and whether a standard stream is a terminal with colours.
 """
 
@@ -109,8 +109,8 @@ def shell_path(path: str) -> str:
 def shell_word(text: str) -> str:
     """Return a text quoted for a shell.
 
-    A text with unprintable characters becomes a glob: ``*`` replaces these characters and all wildcards. The shell or
-    kdump expands the glob to the file's name.
+    A text with control characters or bytes that are not UTF-8 becomes a glob: ``*`` replaces these and all wildcards.
+    The shell or kdump expands the glob to the file's name, and to other names that match.
     """
     from shlex import quote
 

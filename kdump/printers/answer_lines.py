@@ -37,7 +37,7 @@ class AnswerTable(NamedTuple):
     def of(
         cls, title: str, rows: Iterable[Mapping[str, object]], right: Iterable[str] = (), **more: Any
     ) -> AnswerTable:
-        """Return a table of ``rows``, which map columns to cells. ``more``: other fields of the table, by name."""
+        """Return a table of ``rows`` (column -> cell, all with the columns of the first). ``more``: other fields."""
         columns: tuple[str, ...] = ()
         cells = []
         for row in rows:
@@ -55,7 +55,7 @@ class AnswerTable(NamedTuple):
 
 
 def plain_tables(lines: Iterable[AnswerLine]) -> Iterator[AnswerTable]:
-    """Yield a table with all fields for each kind of line, for answers without a module in ``answer_tables``."""
+    """Yield a table of each kind of line, with all fields but ``kind``, for answers without tables of their own."""
     rows: dict[str, list[dict[str, object]]] = {}
     for line in lines:
         rows.setdefault(line.kind, []).append(as_json(line))

@@ -1,4 +1,4 @@
-"""Draws tables of answers on a terminal. It omits columns and shortens cells until each row fits into a line."""
+"""Draws tables of answers on a terminal. By default columns are omitted and cells shortened so that rows fit a line."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from kdump.printers.answer_lines import AnswerTable
 
 WHOLE: Final = 24
-"""Cells of up to this number of characters are not shortened. A time has this length."""
+"""Cells of up to this width are not shortened, unless only one column is left. A time has this width."""
 MANY: Final = 3
-"""Tables with fewer rows print shared values in each row, and do not shorten sentences."""
+"""Tables with fewer rows print shared values in each row, and may have a line per field (:func:`draw`)."""
 GAP: Final = 2
 CUT: Final = "…"
 Layout: TypeAlias = Literal["fitting", "all columns", "expanded"]
@@ -31,10 +31,10 @@ Layout: TypeAlias = Literal["fitting", "all columns", "expanded"]
 def draw(tables: Iterable[AnswerTable], out: IO[str], width: int | None = None, *, layout: Layout = "fitting") -> None:
     """Draw tables in ``width`` columns, by default those of the terminal.
 
-    With ``fitting`` a row is one line. If the columns are too wide, values that all rows share are printed once, above
-    the rows. Then columns are omitted, first those in ``spare``, and cells of more than ``WHOLE`` characters are
+    With ``fitting`` a row is one line. If the columns are too wide, values that all of ``MANY`` or more rows share are
+    printed once, above the rows. Then columns are omitted, first those in ``spare``, and cells wider than ``WHOLE`` are
     shortened. Below the rows are the names of these columns. If a table has fewer than ``MANY`` rows, and its sentences
-    do not fit, it has a line per field instead.
+    do not fit beside the other cells at width ``WHOLE``, it has a line per field instead.
     """
     console = Quiet(file=out, highlight=False, width=width)
     for number, table in enumerate(tables):

@@ -34,7 +34,7 @@ PAYLOAD_OF: Final = {"state.key_encoding": "key", "state.value_encoding": "value
 def rows(
     item: SelectedBatch, columns: Sequence[Column], encoding: Encoding, *, batches: bool, most: int | None = None
 ) -> Iterator[list[str | None]]:
-    """Yield the cells of each record or, with ``batches``, of the batch. ``most`` limits cells of large records."""
+    """Yield the cells of each record or of the batch. ``most``: characters per cell of a record from LARGE bytes on."""
     if batches:
         yield [cell(column, item, None, encoding) for column in columns]
     if batches or not item.records:
@@ -140,7 +140,7 @@ def quoted_in_pieces(pieces: Callable[[], Iterator[str]] | None) -> Iterator[str
 
 
 def quoted(text: str | None) -> str:
-    """Return a cell of CSV (RFC 4180), quoted if needed; empty for null."""
+    """Return a cell of CSV (RFC 4180), quoted if needed; no character for null, ``""`` for an empty text."""
     if text is None:
         return ""
     awkward = not text or '"' in text or "," in text or "\n" in text or "\r" in text or " " in (text[0], text[-1])

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 
 class DumpText:
+    """``values``: print keys and values. ``keys``: print keys. ``decodes``: decoded payloads follow on own lines."""
+
     shows_damage = True
 
     def __init__(
@@ -83,7 +85,7 @@ class DumpText:
                 self._records(printer, one)
 
     def make(self, item: SelectedBatch, run: Run) -> MadeLines | None:
-        """Return the first lines of a batch run; None if plain Python must print them. Any thread may call this."""
+        """Return the first lines of a run; None before its segment is begun, or if plain Python must print them."""
         printer = self._printer
         if printer is None or printer.path != item.file.name or not self._is_for_kernel(item):
             return None

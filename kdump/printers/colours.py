@@ -1,4 +1,4 @@
-"""Colours of output on a terminal: JSON as in jq, matches as in grep, damage in red."""
+"""Colours of dumped lines on a terminal: JSON as in jq, matches in keys and values as in grep, JSON damage in red."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _SEARCHED: Final = {b'"key"', b'"value"'}
 
 
 def are_wanted(when: str, *, terminal: bool) -> bool:
-    """Return whether to use colours: ``always``, ``never`` or ``auto`` (on a terminal without NO_COLOR)."""
+    """Return whether to use colours: ``always``, ``never`` or ``auto`` (on a terminal, not dumb, without NO_COLOR)."""
     if when == "auto":
         return terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     return when == "always"
 
 
 def painter(ending: str, searched: Sequence[re.Pattern[bytes]]) -> Paint | None:
-    """Return a function that colours a line: all parts in ``jsonl``, matches in ``text``; None for no colours."""
+    """Return a function that colours a line: ``jsonl`` (numbers stay plain), or matches in ``text``; else None."""
     if ending == "jsonl":
         return lambda line: _json(line, searched)
     if ending == "text" and searched:

@@ -1,6 +1,7 @@
 """Writes decoded keys and values: the column ``decoded`` as JSON, cells of tables, lines of the classic text.
 
-In the column ``decoded`` compiled code writes Avro and Protobuf payloads. Plain Python writes everything else.
+In the column ``decoded`` compiled code writes most Avro and Protobuf payloads that begin with a schema id, after the
+first of each schema. Plain Python writes everything else.
 """
 
 from __future__ import annotations

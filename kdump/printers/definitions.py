@@ -1,11 +1,11 @@
 """Writes topics, configs, ACLs, quotas and users of a metadata image as a shell script or as YAML for Strimzi.
 
-The script calls Kafka's own tools, which define all this in a new cluster. Source: ``TopicCommand``, ``ConfigCommand``
-and ``AclCommand`` of 3.9 to 4.4. The log does not have passwords: the script asks for new ones. It keeps the mechanism
-and the iterations of the old credentials.
+The script calls Kafka's own tools for a new cluster. Source: ``TopicCommand``, ``ConfigCommand`` and ``AclCommand`` of
+3.9 to 4.4. ACLs and quotas that the tools cannot set, and configs that are hidden without ``show_secrets``, become
+comments. The log does not have passwords: the script asks for new ones. It keeps mechanism and iterations.
 
-The YAML has ``KafkaTopic`` and ``KafkaUser`` (``kafka.strimzi.io/v1``). Other definitions become comments; for example,
-configs of brokers belong to ``spec.kafka.config`` of ``Kafka``.
+The YAML has ``KafkaTopic`` and ``KafkaUser`` (``kafka.strimzi.io/v1``). Other definitions, except delegation tokens,
+become comments; for example, configs of brokers belong to ``spec.kafka.config`` of ``Kafka``.
 """
 
 from __future__ import annotations

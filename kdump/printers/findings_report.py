@@ -48,16 +48,16 @@ LOUD: Final = frozenset(
         Code.LIMIT,
     }
 )
-"""Codes of notes that are printed without --notes. Beside them or a problem, all notes but COMMONPLACE are printed."""
+"""Codes of notes printed without --notes. In a block with one of them or a problem, all notes but COMMONPLACE are."""
 UNREADABLE: Final = 1
 DERIVED: Final = 4
 """Exit statuses: a file could not be read; no log is damaged, but files that can be rebuilt are wrong."""
 SHOWN: Final = 10
 """Maximum number of partitions or files in a line of the conclusion, and of commands after a verdict."""
 ALIKE: Final = 3
-"""Maximum number of similar findings in a block: their texts differ only in numbers."""
+"""Maximum number of similar findings (texts that differ only in numbers) in a block without --verbose."""
 MOST: Final = 20
-"""Maximum number of findings in a block."""
+"""Maximum number of findings in a block without --verbose."""
 WORDS: Final = {Level.REMARK: "note", Level.DERIVED: "WRONG", Level.LOG: "DAMAGED"}
 
 
@@ -176,7 +176,7 @@ class Shown(NamedTuple):
     """Print every finding in full."""
 
     def block(self, name: str, findings: Sequence[Finding]) -> FindingsBlock:
-        """Return the block of a partition or file: the worst findings first, at most ALIKE of each similar group."""
+        """Return the block of a partition or file: the worst findings first, at most ALIKE similar and MOST in all."""
         wrong = any(not finding.is_remark or finding.code in LOUD for finding in findings)
         shown = [
             finding
@@ -252,7 +252,7 @@ class Report(Protocol):
 
 
 class JsonReport:
-    """Prints JSON lines: findings (notes have the kind ``remark``), each dry start, and a summary at the end."""
+    """Prints JSON lines: findings (notes have the kind ``remark``), dry starts and their logs, a summary at the end."""
 
     def __init__(self, out: BinaryIO, *, quiet: bool = False) -> None:
         """``quiet`` omits notes, dry starts and the summary."""
@@ -321,7 +321,7 @@ def summary_line(summary: CheckSummary, status: int) -> dict[str, object]:
 
 
 class PlainReport:
-    """Prints text without colours: a block for each partition with findings, the worst first."""
+    """Prints text without colours: a block for each partition or file with findings to show, the worst ones first."""
 
     is_timed = False
     """Whether the conclusion has the elapsed time, which is different in each run."""
@@ -503,7 +503,7 @@ STYLES: Final[dict[Tone, str]] = {"title": "1", "note": "2", "derived": "33", "l
 
 
 class TerminalReport(PlainReport):
-    """Prints text on a terminal, folded and in colours."""
+    """Prints text on a terminal, folded (except commands) and, if the terminal has them, in colours."""
 
     is_timed = True
 

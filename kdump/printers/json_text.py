@@ -37,7 +37,7 @@ def quote(text: str) -> str:
 
 
 def harmless_json(text: str) -> str:
-    """Return JSON with the control characters in its strings escaped."""
+    """Return JSON with control characters from U+007F on escaped. JSON allows no lower ones in strings."""
     return text if text.isascii() and "\x7f" not in text else _AWKWARD.sub(_escape, text)
 
 
@@ -172,7 +172,7 @@ class JsonShape:
         return parts
 
     def constant(self, column: Column, batch: SelectedBatch) -> str:
-        """Return a comma, and the name and value of a column that all records of the batch share."""
+        """Return a comma, and the name and value of a column that all records share; empty for an optional null."""
         value = values.constant(column, batch)
         return "" if column.optional and value is None else f",{quote(column.name)}:{scalar(column, value)}"
 

@@ -1,7 +1,7 @@
 """Makes rows in compiled code: JSON lines, CSV and format strings.
 
 A compiled form (:class:`Shape`) has slots (placeholders) for the fields of a record, and literal text for values that
-are equal in all its rows. If compiled code does not support a column, plain Python prints the rows.
+are equal in all its rows. If compiled code does not support a column or a batch, plain Python prints the rows.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from kdump.segments.read_ahead import MadeLines
 
 CHUNK: Final = 1 << 22
-"""Maximum number of bytes of rows that are written at once."""
+"""Rows are written when they have this number of bytes or more."""
 NUMBERS: Final = {
     f"{'record' if name in RECORD_NUMBERS else 'batch'}.{name}": slot for name, slot in slots(OTHERS).items()
 } | {"batch.count": slots(OTHERS)["records_count"]}
@@ -132,7 +132,7 @@ class KernelRows:
         return self._decoded.text(key, value, headers)
 
     def decoded_slot(self, column: Column, item: SelectedBatch) -> int | None:
-        """Return the slot of decoded payloads; None if compiled code cannot write them."""
+        """Return the slot of decoded payloads; None for other columns, or if compiled code cannot write it."""
         decoder, topic = item.file.decoder, item.file.layout or ""
         if column is not rows.DECODED or decoder is None or self.redactor is not None or values.has_words(topic):
             return None

@@ -1,4 +1,4 @@
-"""Draws the rows of tables without styles in compiled code. :mod:`kdump.printers.table` draws all other rows."""
+"""Draws most rows of tables without styles in compiled code. :mod:`kdump.printers.table` draws all other rows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class DrawnTable(Protocol):
-    """The interface of the table that prints the rows; its column widths are fixed."""
+    """The interface of the table that prints the rows, after it has chosen its column widths."""
 
     group: tuple[bool, int]
     """Whether a group of rows is open, and the number of its rows and damaged ranges."""

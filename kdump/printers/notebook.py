@@ -13,7 +13,7 @@ SHOWN: Final = 20
 
 
 def table(caption: str, names: Iterable[str], rows: Sequence[Iterable[object]], below: Iterable[str] = ()) -> str:
-    """Return a paragraph with the caption, a table of the first rows, and the sentences of ``below``."""
+    """Return HTML: the caption, a table of the first SHOWN rows, and the sentences of ``below``."""
     body = "".join(_row(row, "td") for row in rows[:SHOWN])
     caption = f"{caption}: the first {SHOWN}" if len(rows) > SHOWN else caption
     return f"<p>{escape(caption)}</p><table>{_row(names, 'th')}{body}</table>{sentences(below)}"

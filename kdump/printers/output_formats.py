@@ -1,4 +1,4 @@
-"""The printer of each output format, imported when needed. :class:`HidingPrinter` hides secrets in all formats."""
+"""The printer of each output format, imported when needed. :class:`HidingPrinter` hides Kafka's secrets in records."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Printer(Protocol):
 
 
 class HidingPrinter:
-    """Removes passwords and credentials from records before ``printer`` prints them."""
+    """Removes Kafka's passwords and credentials from records of topics that may hold them (``may_hold_secrets``)."""
 
     def __init__(self, printer: Printer) -> None:
         self._printer = printer
@@ -80,7 +80,7 @@ class PrintOptions(NamedTuple):
     encoding: Encoding
     keys: bool
     values: bool
-    """``keys`` and ``values``: whether the classic text prints keys and values."""
+    """``keys`` and ``values``: whether the classic text prints keys and values. It prints no values without keys."""
     template: str
     """The value of ``--format``, a format string; empty without this option."""
     delimiter: str

@@ -32,7 +32,7 @@ def optional_size(count: float | None) -> str | None:
 
 
 def time(ms: int | None) -> str | None:
-    """Return a time in ms as ISO 8601 in UTC, without fractions; as a number outside the years 1 to 9999."""
+    """Return a time in ms as ISO 8601 in UTC, without fractions; as a number for -1 and outside the years 1 to 9999."""
     if ms is None:
         return None
     text = iso(ms)

@@ -43,7 +43,7 @@ NARROW_GAP: Final = 1
 TIME: Final = "timestamp"
 """The column of text that is shortened last, because shortened times are useless."""
 LEAST: Final = 5
-"""Minimum width of a cell of text."""
+"""Columns of text are not shortened below this width while columns can be removed."""
 NEEDED: Final = (
     "topic",
     TIME,
@@ -61,7 +61,7 @@ NEEDED: Final = (
 
 
 class Quiet(Console):
-    """A console of rich, as wide as the terminal, that raises BrokenPipeError for a closed pipe."""
+    """A console of rich, by default as wide as the terminal, that raises BrokenPipeError for a closed pipe."""
 
     def __init__(self, *, file: IO[str] | None = None, width: int | None = None, highlight: bool = False) -> None:
         columns = terminal_width() if width is None else width
@@ -72,7 +72,7 @@ class Quiet(Console):
 
 
 class Tables:
-    """Prints records or batches as a table; each damaged range has its own row."""
+    """Prints records or batches as a table, and each damaged range as a line between the rows."""
 
     shows_damage = True
 

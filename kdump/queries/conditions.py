@@ -91,12 +91,14 @@ Bounds = dict[str, Values]
 
 
 class Condition(NamedTuple):
+    """The bounds of a condition, and all columns that occur in it, also those without bounds."""
+
     bounds: Bounds
     columns: frozenset[str]
 
 
 def read(text: str, names: Mapping[str, bool]) -> Condition:
-    """Return the bounds of an Arrow expression's text. ``names`` maps each column to whether its values are bytes."""
+    """Return the condition in an Arrow expression's text. ``names``: column -> whether its values are bytes."""
     if len(text) > LONGEST:
         return Condition({}, frozenset(re.findall(r"\w+", text)) & names.keys())
     tokens = list(_tokens(text))

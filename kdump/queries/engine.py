@@ -1,10 +1,10 @@
-"""Runs queries with DuckDB. Each query has its own connection, and can read only the views.
+"""Runs queries with DuckDB. Each query has its own connection, and can read only the views (and call the macros).
 
 The views are Python subclasses of ``pyarrow.dataset.Dataset``. DuckDB 2 calls ``scanner(columns=, filter=)`` after its
 own optimizer, for each reference to a view, and does not filter again. DuckDB does not document subclasses, so each
 connection first tests a subclass with two rows. If the test fails, views are Arrow streams, which are slower.
 
-A query runs in its own thread. The main thread writes the rows, and stops the query at Ctrl-C or the timeout.
+A query runs in its own thread. The calling thread writes the rows, and stops the query at Ctrl-C or the timeout.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ GRACE: Final = supervision.GRACE - 0.5
 _LOOK: Final = 0.05
 """Seconds between two checks of the clock."""
 BLOCK: Final = 1 << 11
-"""Number of rows in a block of a result."""
+"""Maximum number of rows in a block of a result."""
 _NO_HOME: Final = "/nonexistent"
 _LEAST_THREADS: Final = 2
 """Minimum number of threads. A single thread would collect BLOCK rows of any size before it returns them."""
@@ -161,7 +161,7 @@ class Engine:
         return [*self.views, *SECOND_NAMES, *MACROS]
 
     def connect(self) -> duckdb.DuckDBPyConnection:
-        """Return a connection that can read nothing, and whose settings are locked."""
+        """Return a connection that can read nothing, with locked settings. Raises WrongQueryError for a wrong zone."""
         limits = self.limits
         connection = duckdb.connect(
             ":memory:",
@@ -230,7 +230,7 @@ class Running:
         self.types, self.schema = self._next()
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """Yield the rows. Raises QueryError, UnreadableError, KeyboardInterrupt."""
+        """Yield the rows. Raises KdumpError (such as QueryError or UnreadableError) and KeyboardInterrupt."""
         while (found := self._next()) is not None:
             yield found
 
@@ -365,7 +365,7 @@ _HINT: Final = re.compile(
 
 
 def message(error: BaseException) -> str:
-    """Return DuckDB's message with the line that marks the position, without hints that do not work in kdump."""
+    """Return at most MOST_LINES lines of DuckDB's message, without hints that do not work in kdump."""
     text = _ENDS.split(str(error), maxsplit=1)[0].strip()
     if "length(BLOB)" in text:
         text = text.split("\n")[0] + "\nhint: octet_length(value) is the size of a BLOB in bytes"

@@ -1,8 +1,8 @@
-"""The input of the views in one query. Files are listed once, so that all scans of the query read the same files.
+"""The input of the views in one query. All scans of records, batches and damage read the same files, listed once.
 
-A scan receives the columns and the condition that DuckDB pushes down. The part of the condition that kdump understands
-selects folders, segments, batches and records (:mod:`kdump.queries.conditions`). Then the complete condition is applied
-to each block.
+A scan receives the columns and the condition that DuckDB pushes down. In these views the part of the condition that
+kdump understands selects folders, segments, batches and records (:mod:`kdump.queries.conditions`). In all views the
+complete condition is then applied to each block. An answer or a check is computed once, and whole.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class SqlInputs(NamedTuple):
     payloads: bool = True
     """Whether keys, values and headers are shown; otherwise they are null."""
     redactor: Redactor | None = None
-    """Hashes keys, values and headers."""
+    """Hashes keys and values of records, and values of headers."""
     decoder: PayloadDecoder | None = None
     """Decodes payloads for the column ``decoded``."""
     typed: TypedColumns | None = None
@@ -156,7 +156,7 @@ class QueryReading:
         reads: Callable[[int], None] = discard,
         add_status: Callable[[int], None] = discard,
     ) -> None:
-        """``lost``: see ReportedOnce. ``reads`` gets the bytes of each scan, ``add_status`` a check's exit status."""
+        """``lost``: see ReportedOnce. ``reads`` gets the bytes of logs per scan, ``add_status`` a check's exit status."""
         self.inputs, self.report = inputs, ReportedOnce(report, lost)
         self._reads, self._add_status = self.report.locked(reads), self.report.locked(add_status)
         self.scans: list[ViewRead] = []
@@ -358,7 +358,7 @@ class QueryReading:
         yield from answer_lines.rows_table(rows, shape).to_batches()
 
     def _findings(self) -> list[dict[str, Any]]:
-        """Return the findings of a check, without notes, as JSON; the check runs once."""
+        """Return the findings of a check, without notes, as rows; the check runs once."""
         from kdump import checking
         from kdump.arrow.answer_lines import finding_row
         from kdump.checks.whole_partition import CheckOptions
@@ -389,7 +389,7 @@ class QueryReading:
                 yield as_json(line)
 
     def _asked(self, view: QuestionView) -> list[AnswerLine]:
-        """Return the answer for a view, computed once for all views with the same question and options."""
+        """Return the answer, computed once for each question and options. An UnreadableError ends it early."""
         options = dict(view.table.options)
         key = view.question, repr(options)
         if key not in self._answers:

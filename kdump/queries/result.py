@@ -1,4 +1,4 @@
-"""``kdump.sql``: runs a query, and returns all rows in memory together with messages about damage."""
+"""``kdump.sql``: runs a query, returns all rows in memory with messages about damage, and warns of damage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks the text of a query (one SELECT or EXPLAIN) and its parameters. Quotes ``offset``, which SQL reserves."""
+"""Checks a query (one SELECT or EXPLAIN) and its parameters. Quotes the column ``offset`` if the parser needs it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The views of ``kdump sql``: one for each kind of line that the commands print, derived from the line's declaration.
+"""The views of ``kdump sql``, derived from the declarations of the lines that commands print.
 
 Records, batches and damage have the columns of :mod:`kdump.rows.columns`. Other views have the fields of findings, or
-of the lines of :data:`kdump.answers.QUESTIONS` and ``kdump schemas``. Columns are named as in ``-o jsonl``.
+of lines of :data:`kdump.answers.QUESTIONS` and ``kdump schemas``. Columns are named as in ``-o jsonl``.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SIZES: Final = {
     "keySize": rows.Column("keySize", "int", "record.key", "The size of the key in bytes; -1 if it is null."),
     "valueSize": rows.Column("valueSize", "int", "record.value", "The size of the value in bytes; -1 if it is null."),
 }
-"""Columns that are added to records if payloads are hidden. ``key`` and ``value`` are then null."""
+"""Columns that can be added to records (:class:`Views`), for hidden payloads: ``key`` and ``value`` are then null."""
 _UNITS: Final = (
     (re.compile(r"Ms$"), "ms since 1970 (UTC)"),
     (re.compile(r"^(age|retention|localRetention|timeout)Ms$"), "ms"),
@@ -54,7 +54,7 @@ class View:
 
     @property
     def docs(self) -> Mapping[str, str]:
-        """The meaning of each column, in one sentence."""
+        """Column -> its description. Some columns have none."""
         raise NotImplementedError
 
     def lines(self) -> Iterator[dict[str, object]]:
@@ -138,8 +138,6 @@ class QuestionView(LineView):
 
 
 class RegistryView(LineView):
-    """A view of lines of ``kdump schemas``."""
-
     def __init__(self, table: LineTable) -> None:
         super().__init__("schemas", table)
 
@@ -239,7 +237,7 @@ def schema_lines(names: Iterable[str], known: Mapping[str, View]) -> Iterator[di
 
 
 def unit_of(field: pa.Field) -> str | None:
-    """Return the unit of a numeric column, or None if it has none."""
+    """Return the unit of a column of integers, judged by its name; None if it has none."""
     if not pa.types.is_integer(field.type):
         return None
     found = [unit for pattern, unit in _UNITS if pattern.search(field.name)]

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
 SHOWN: Final = 1000
-"""Maximum number of rows of a table on a terminal. In a file, all rows have the widths of the first SHOWN rows."""
+"""Maximum number of rows of a table on a terminal. In a file, the first SHOWN rows determine the widths."""
 _HELD: Final = 8 << 20
-"""Maximum number of characters in the rows that determine column widths."""
+"""Number of characters after which no more rows determine the widths, or are shown on a terminal."""
 _PIECE: Final = 1 << 20
 _MANY: Final = 1 << 12
 """Number of items of a large list that become Python objects at the same time."""
@@ -188,7 +188,7 @@ def distinct(names: Iterable[str]) -> list[str]:
 
 
 def values_of(column: pa.Array) -> list[Any]:
-    """Return a column's values. Times are integers in the unit of their type, long lists are :class:`LargeList`."""
+    """Return a column's values. Times are integers in their type's unit, lists of over _MANY items a LargeList."""
     if pa.types.is_list(column.type) and len(column.flatten()) > _MANY:
         items = (each.values for each in column)
         return [one if one is None else LargeList(one) if len(one) > _MANY else values_of(one) for one in items]
@@ -489,7 +489,7 @@ class TextTable:
         return cell if self._width is None else str(cell)  # a terminal is narrower than a piece
 
     def _shrunk(self, widths: list[int]) -> list[int]:
-        """Return widths that fit the terminal. The column that most exceeds its name shrinks, at most to its name."""
+        """Return widths that fit the terminal, if the names do. The column that most exceeds its name shrinks first."""
         least = [wide(name) for name in self._names]
         room = (self._width or 0) - 2 * (len(widths) - 1)
         widths = [max(name, min(width, room)) for name, width in zip(least, widths, strict=True)]

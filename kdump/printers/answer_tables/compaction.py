@@ -1,4 +1,4 @@
-"""The tables of ``kdump compaction``: partitions, counts of records to remove, limits, records to remove, keys."""
+"""The tables of ``kdump compaction``: partitions, counts of records to remove, held back ranges, records, keys."""
 
 from __future__ import annotations
 

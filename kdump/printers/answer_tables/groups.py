@@ -34,7 +34,7 @@ RESETTABLE: Final = frozenset({"Classic", "Consumer"})
 
 
 def tables(lines: list[AnswerLine]) -> Iterator[AnswerTable]:
-    """Yield the table of groups or, with --top, of their writes. Then yield the other tables that have rows."""
+    """Yield the table of groups or, if --top gave lines, of their writes. Then yield other tables that have rows."""
     groups = [line for line in lines if isinstance(line, GroupLine)]
     writers = [_writer(line) for line in lines if isinstance(line, WriterLine)]
     if writers:

@@ -75,7 +75,7 @@ def _pairs(values: dict[str, Any]) -> str | None:
 
 
 def image(found: ClusterImage, wanted: Sequence[str], *, show_secrets: bool = False) -> Iterator[AnswerTable]:
-    """Yield the title and tables of an image without SCRAM secrets; only title and topics with ``wanted`` topics."""
+    """Yield title, topics and, without ``wanted`` topics, the other tables with rows. ``show_secrets``: of configs."""
     level = found.features.metadata_version
     time = for_people(found.timestamp) or "-"
     title = f"Image of the records below offset {found.end_offset}: epoch {found.epoch}, {time}"
@@ -212,7 +212,7 @@ NAMES = frozenset(
         *("name", "entity", "key", "id", "tokenId"),
     )
 )
-"""The fields that identify a changed record."""
+"""The fields that identify a changed record. A difference shows them even if they did not change."""
 
 
 def _difference(line: ImageDifference) -> str | None:

@@ -1,4 +1,4 @@
-"""The tables of ``kdump retention``: segments by outcome (the deleted ones first), then the configs of topics."""
+"""The tables of ``kdump retention``: a table of segments per outcome (deleted ones first), then configs of topics."""
 
 from __future__ import annotations
 

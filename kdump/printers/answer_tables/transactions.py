@@ -1,4 +1,4 @@
-"""The tables of ``kdump transactions``: transactions (hanging first), differing replicas, active transactional ids."""
+"""The tables of ``kdump transactions``: transactions (hanging first), differing replicas, transactional ids in use."""
 
 from __future__ import annotations
 
