@@ -340,9 +340,10 @@ def transactions(
 ) -> Answer[PartitionTransaction | ReplicaDifference | TransactionalId]:
     """Return open and hanging transactions, and the transactional ids.
 
-    A hanging or overdue transaction has the command that ends it. ``max_timeout`` is transaction.max.timeout.ms of the
-    brokers, ``release`` their release, such as ``(3, 9)``. If partitions of ``__transaction_state`` are missing, no
-    transaction is reported as hanging. ``ended_too`` adds committed and aborted transactions.
+    One that hangs, is overdue or has no timeout has the command that ends it, if ``release`` has such a command.
+    ``max_timeout`` is transaction.max.timeout.ms of the brokers, ``release`` their release, such as ``(3, 9)``. If
+    partitions of ``__transaction_state`` are missing, no transaction is reported as hanging. ``ended_too`` adds
+    committed and aborted transactions.
     """
     options = {
         "max_timeout": max_timeout,
@@ -401,7 +402,7 @@ def disk_usage(
     at: Time | None = None,
     by: By = "partition",
 ) -> Answer[PartitionUsage | SegmentUsage | TopicUsage | OtherUsage]:
-    """Return the size of each partition folder or segment, and of other files, or of each topic (``by``).
+    """Return the sizes of partition folders or segments, and of other files, or of topics (``by``); the largest first.
 
     >>> [(line.topic, line.log_bytes) for line in disk_usage("golden/brokers/4.2.2", topic="one").of(PartitionUsage)]
     [('one', 75)]
@@ -512,7 +513,7 @@ def explain(
     *,
     at: Time | None = None,
 ) -> Answer[Explanation]:
-    """Return the reason why a consumer receives the record of an offset, or does not. A range includes both ends.
+    """Return why a consumer receives the records of an offset or range (with both ends), or not: a line per reason.
 
     >>> [line.reason for line in explain("golden/brokers/4.2.2", "txn", 0, (127, 128))]
     ['control-marker', 'open-transaction']

@@ -94,7 +94,7 @@ def new_files(
 ) -> Iterator[NewFiles]:
     """Yield a :class:`NewFiles` of ``folder``, which is created if it is missing. The files appear when the block ends.
 
-    If the block fails, no file appears. At the end ``written`` receives the path of each file. Without ``force``, raises
+    If the block fails, no file appears. Else ``written`` receives the path of each file. Without ``force``, raises
     TakenError if one of the files exists already at the end of the block. Raises UsageError if ``folder`` is a file,
     UnreadableError if writing fails. ``note`` receives a message for each leftover part of a killed run.
     """

@@ -43,8 +43,8 @@ def supervise(delete: Callable[[Path], object]) -> None:
 
     The fork is killed if it does not end soon after its time limit, SIGTERM, SIGHUP or :func:`last_words`, or after
     Ctrl-C between :func:`begin` and :func:`end`. After a kill, or if another signal ended the fork, ``delete`` is
-    called for each of its temporary files and folders (:func:`owns`). Without the system calls of Linux, and in a
-    Python program that calls kdump, the function does nothing.
+    called for each of its temporary files and folders (:func:`owns`). The exit status is then 1, or 128 plus SIGINT,
+    SIGTERM or SIGHUP. Without the system calls of Linux, and in a Python program that calls kdump, do nothing.
     """
     if not (signals.is_own_process() and hasattr(signal, "sigtimedwait")):
         return

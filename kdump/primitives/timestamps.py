@@ -64,9 +64,9 @@ def span(ms: int) -> str:
 def moment(text: str, now: Callable[[], float] = time.time, tz: tzinfo = UTC, *, least_ms: int = LEAST_MS) -> int:
     """Parse ISO 8601 (in ``tz`` unless it has an offset), ms since 1970, or an age (``-2h30m``); return ms since 1970.
 
-    Eight digits are a date; a negative number has nine or more. In ISO 8601 fractions of a ms are rounded up: the time
-    works as inclusive start and exclusive end. Raises UsageError for other text, and for 1 to ``least_ms`` - 1, which
-    are probably seconds.
+    Eight digits are a date; a negative number has nine or more. In ISO 8601 fractions of a ms are rounded up (after
+    six digits cut): the time works as inclusive start and exclusive end. Raises UsageError for other text, and for 1 to
+    ``least_ms`` - 1, which are probably seconds.
     """
     if re.fullmatch(_AGO, text):
         return int(now() * 1000) - _span(text)

@@ -31,7 +31,7 @@ class AnswerTable(NamedTuple):
     commands: Sequence[tuple[str, str]] = ()
     """The commands to print below the rows, each on one line: pairs of purpose and command line."""
     spare: Sequence[str] = ()
-    """Columns that may be omitted on a narrow terminal, in the order of omission."""
+    """Columns that are omitted before others on a narrow terminal, in the order of omission."""
 
     @classmethod
     def of(

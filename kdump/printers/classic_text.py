@@ -1,4 +1,4 @@
-"""The output format ``text`` of ``kdump dump``: the output of the newest DumpLogSegments, with damaged ranges."""
+"""The format ``text`` of ``kdump dump``: lines as of the newest DumpLogSegments; lines on damage and decoded data."""
 
 from __future__ import annotations
 

@@ -156,7 +156,7 @@ class QueryReading:
         reads: Callable[[int], None] = discard,
         add_status: Callable[[int], None] = discard,
     ) -> None:
-        """``lost``: see ReportedOnce. ``reads`` gets the bytes of logs per scan, ``add_status`` a check's exit status."""
+        """``lost``: see ReportedOnce. ``reads`` gets the bytes of logs per scan, ``add_status`` a check's status."""
         self.inputs, self.report = inputs, ReportedOnce(report, lost)
         self._reads, self._add_status = self.report.locked(reads), self.report.locked(add_status)
         self.scans: list[ViewRead] = []
