@@ -1,4 +1,4 @@
-"""The entry of ``python -m kdump`` and of the script ``kdump``. Ctrl-C and SIGTERM cause no traceback."""
+"""The entry of ``python -m kdump`` and of the script ``kdump``. Ctrl-C, SIGTERM and SIGHUP cause no traceback."""
 
 import sys
 
@@ -7,7 +7,7 @@ CTRL_C = 130
 MANY = 50_000
 """Python collects garbage after this number of new objects. The number is large: imports create little garbage."""
 SELDOM = 100
-"""Python visits old objects, such as the list of all files, only in every 100th garbage collection."""
+"""Python visits older objects, such as the list of all files, at most in every 100th garbage collection."""
 
 MONITORS = 6
 """Maximum number of tools in ``sys.monitoring``."""
@@ -44,7 +44,7 @@ def main() -> int:
 
 
 def _is_watched() -> bool:
-    """Return whether a profiler or a debugger must see the end of this process."""
+    """Return whether a profiler, a debugger or a similar tool is active: it must see the end of this process."""
     monitoring = getattr(sys, "monitoring", None)  # Python 3.12 and later have it
     if monitoring is not None and any(map(monitoring.get_tool, range(MONITORS))):
         return True
@@ -52,7 +52,7 @@ def _is_watched() -> bool:
 
 
 def run() -> None:
-    """Run kdump, call the ``atexit`` functions and exit. Python's cleanup runs only if watched or if flushing fails."""
+    """Run kdump, call the ``atexit`` functions and exit. Python's cleanup runs only if watched, or after an error."""
     status = main()
     if _is_watched():
         sys.exit(status)

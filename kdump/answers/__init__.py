@@ -1,8 +1,8 @@
 """The registry of the questions that kdump answers about log dirs.
 
-The registry has names only; :func:`question_named` imports the module of a question. Commands, Python functions, the
-Spark source, the views of SQL and the tools of the MCP server are derived from the registry. A new question is one
-module with a :class:`~kdump.answers.question.LogQuestion`, and a line in :data:`QUESTIONS`.
+The registry has names only; :func:`question_named` imports the module of a question. A new question is one module
+with a :class:`~kdump.answers.question.LogQuestion`, and a line in :data:`QUESTIONS`. Its command, Python function, SQL
+views, MCP tool and, if it has a collector, Spark output are then derived from the registry.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ QUESTIONS: dict[str, str] = {
     "diff": "kdump.answers.replica_diff",
     "explain": "kdump.answers.explain.explanation",
 }
-"""Question -> ``module:CONSTANT`` of its declaration. The default constant is QUESTION. Lists have this order."""
+"""Question -> ``module:CONSTANT`` of its declaration. The default constant is QUESTION."""
 
 TABLES: dict[str, tuple[str, ...]] = {
     "offsets": ("offsets",),

@@ -1,7 +1,7 @@
 """The base class of collectors, which gather the facts for the answer to a question, and the JSON of answer lines.
 
 One pass over log dirs (:mod:`kdump.answers.log_dir_pass`) feeds batches to any number of collectors. Some
-collectors need no batches: they read small files and the ends of segments. Collectors can be pickled and merged, so
+collectors get no batches: they read files themselves. Between partitions collectors can be pickled and merged, so
 several processes or Spark tasks give the same answer as one process.
 """
 
@@ -33,7 +33,7 @@ V = TypeVar("V")
 
 
 class Needs(IntEnum):
-    """The data that a collector needs: small files only, the batch headers too, or the records too."""
+    """The data that the pass reads for a collector: nothing (it reads files itself), batch headers, or records too."""
 
     FILES = 0
     HEADERS = 1
@@ -60,7 +60,7 @@ def once(report: Callable[[str], None]) -> Callable[[str], None]:
 
 
 class Place(NamedTuple):
-    """A partition folder, and the state of its log dir. It cannot be pickled: collectors must drop it in ``end``."""
+    """A partition folder, and the state of its log dir. It may not be picklable: collectors must drop it in ``end``."""
 
     partition: Partition
     log_dir: LogDirState
@@ -97,14 +97,14 @@ class Place(NamedTuple):
 
     @property
     def log_start(self) -> int | None:
-        """The log start offset in the checkpoint, or None: then the log starts at its first base offset."""
+        """The log start offset in the checkpoint, or None: then it is the first base offset, local or remote."""
         return None if self.key is None else self.log_dir.log_starts.get(self.key)
 
     def earliest(self, first: int, *, is_remote: bool | None = None) -> int:
         """Return the earliest offset of a log whose first local segment begins with offset ``first``.
 
-        It is the log start offset in the checkpoint, else ``first``. It is below ``first`` only in a tiered topic
-        (LogManager.checkpointLogStartOffsetsInDir). ``is_remote``: whether the topic is tiered; None if unknown.
+        It is the log start offset in the checkpoint, else ``first``; at least ``first`` if ``is_remote`` is False. Only
+        tiered topics start below it (LogManager.checkpointLogStartOffsetsInDir). ``is_remote`` None: unknown.
         """
         if self.log_start is None:
             return first
@@ -123,7 +123,7 @@ class Collector:
     """Whether ``add`` accepts runs of control batches. If not, ``add`` is called for each control batch."""
 
     def begin(self, place: Place) -> Needs | Reading:
-        """Begin a partition, and return the part of it to read. Small files (snapshots, indexes) may be read here.
+        """Begin a partition, and return the part of it to read. A collector may read files here.
 
         If this raises UnreadableError, the pass reports the error, reads nothing for this collector, and calls ``end``.
         """
@@ -150,7 +150,7 @@ class Collector:
         raise NotImplementedError
 
     def answer(self, at: int) -> Iterable[AnswerLine]:
-        """Return the lines of the answer; ``at`` is the current time in ms since 1970."""
+        """Return the lines of the answer; ``at`` is the time that counts as now, in ms since 1970."""
         raise NotImplementedError
 
 
@@ -162,7 +162,7 @@ def keep_best(best: dict[K, V], others: Mapping[K, V], rank: Callable[[V], Any])
 
 
 class AnswerLine(Protocol):
-    """A line of an answer: a frozen dataclass of plain values. ``kind`` is the first field of its JSON object."""
+    """A line of an answer: a frozen dataclass. ``kind`` is the first field of its JSON object."""
 
     kind: ClassVar[str]
     __dataclass_fields__: ClassVar[dict[str, Any]]

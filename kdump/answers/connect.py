@@ -1,6 +1,6 @@
 """The lines of ``kdump connect``: connectors, their tasks, states and source offsets.
 
-:class:`ConnectTopics` finds the three topics of each Connect cluster by the keys of their records;
+:class:`ConnectTopics` finds the topics of Connect clusters by the keys of their records, unless options name them;
 :class:`ConnectCluster` replays these records like a worker. Sources: KafkaConfigBackingStore, KafkaStatusBackingStore,
 KafkaOffsetBackingStore and ConnectorsResource of Kafka Connect (3.6.2).
 """
@@ -44,7 +44,7 @@ _STATUS_KEY: Final = re.compile(
 
 @dataclass(frozen=True)
 class ConnectorLine:
-    """A connector. A field is null if no record has its value. ``type`` is as in the REST API: a sink or a source.
+    """A connector. ``type`` is sink if its config has ``topics`` or ``topics.regex``, else source.
 
     ``inconsistent``: the last committed task configs are incomplete, so a worker will write all of them again.
     """
@@ -92,7 +92,7 @@ ConnectLine: TypeAlias = ConnectorLine | ConnectTaskLine | SourceOffsetLine
 
 
 def role_of(keys: Iterable[bytes | None]) -> Role | None:
-    """Return the role of a topic from the keys of some records; None if a key has no role, or if roles differ."""
+    """Return the role of a topic from the keys of some records; None unless all keys have the same role."""
     roles = {_role(key) for key in keys}
     return roles.pop() if len(roles) == 1 else None
 
@@ -124,7 +124,7 @@ def _source_partition(key: str) -> tuple[str, dict[str, Any]] | None:
 
 
 def _json(text: str | None) -> Any:
-    """Return the value of a JSON text, without the schema envelope of a converter; None if the text is not JSON."""
+    """Return the value of a JSON text, without the schema envelope of a converter; None for null and for other text."""
     try:
         made = None if text is None else json.loads(text)
     except (ValueError, RecursionError):
@@ -146,7 +146,7 @@ class _Connector:
 
 
 class ConnectCluster:
-    """Replays the records of one Connect cluster, each topic in the order of its log."""
+    """Replays the records of one Connect cluster, each partition in the order of its log."""
 
     def __init__(self, configs_topic: str, *, show_secrets: bool = False) -> None:
         self._topic, self._show_secrets = configs_topic, show_secrets
@@ -285,13 +285,13 @@ def _properties(value: dict[str, Any] | None) -> dict[str, str | None] | None:
 
 
 _NAMES: Final = re.compile(r".*(?:connect|config|status|offset|storage).*", re.IGNORECASE | re.DOTALL)
-"""Pattern of the names of topics that may belong to Connect, if no option names Connect's topics."""
+"""Pattern of the names of topics whose keys are examined, apart from unnamed logs."""
 _SAMPLE: Final = 32
-"""The number of records that are read to determine the role of a topic from their keys."""
+"""Maximum number of records that are read to determine the role of a topic from their keys."""
 
 
 class ConnectNames(NamedTuple):
-    """The names of the topics of a Connect cluster. A name is empty if the paths do not have the topic."""
+    """The names of the topics of a Connect cluster. A name is empty if the topic is unknown."""
 
     configs: str = ""
     status: str = ""
@@ -313,7 +313,7 @@ class ConnectTopics:
         self._lost = lost
         found = list(Finder(wanted, of_files).find(paths))
         self._unnamed: set[str | None] = set()
-        """Path of each folder that is not named TOPIC-PARTITION. The path serves as the topic."""
+        """The names that :func:`with_names` gives to logs without a topic."""
         known = [one for one in found if one.topic is not None]
         unnamed = (one for one in found if one.topic is None and one.is_named and one.segments)
         for one in with_names(unnamed, report.note):
@@ -327,7 +327,7 @@ class ConnectTopics:
     def clusters(self, named: ConnectNames) -> list[ConnectNames]:
         """Return the topics of each cluster: those in ``named``, else the topics whose keys are Connect's.
 
-        For each configs topic, these are the status and offsets topics with the most similar names.
+        A cluster has one configs topic. Its status and offsets topics are those with the most similar names.
         """
         roles: dict[Role, list[str]] = {"configs": [], "status": [], "offsets": []}
         for topic in sorted(self._partitions):

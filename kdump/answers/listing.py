@@ -1,4 +1,4 @@
-"""The question ``ls``: the partitions of log dirs, or the segments of partitions. Only log starts and ends are read."""
+"""The question ``ls``: the partitions of log dirs, or the segments of partitions. Only starts and ends are read."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class SegmentSpan:
     """A segment. ``state``: log, deleted, swap, cleaned.
 
     ``end_offset`` is the offset after the last batch (without a batch the base offset); None if the end is damaged.
-    ``oldest_ms`` and ``newest_ms`` are the largest timestamps of the first and the last batch; None without a batch.
+    ``oldest_ms`` and ``newest_ms`` are the largest timestamps of the first and the last batch; None without one.
     """
 
     kind: ClassVar[str] = "segmentSpan"

@@ -78,7 +78,7 @@ class LogCopy:
         return max(0, self.source.size - self._position)
 
     def bytes(self, ahead: int, size: int) -> bytes:
-        """Return ``size`` bytes, beginning ``ahead`` bytes after the position."""
+        """Return up to ``size`` bytes, beginning ``ahead`` bytes after the position."""
         return self.source.read(self._position + ahead, size)
 
     def data_ahead(self, ahead: int) -> int:
@@ -104,7 +104,7 @@ class LogCopy:
         self._source, self._number, self._position = None, number, 0
 
     def continues(self, other: LogCopy, ahead: int) -> bool:
-        """Return whether this log's next segment begins with the batch of ``other`` that is ``ahead`` bytes away."""
+        """Return whether the next segment begins with offset and length of ``other``'s batch, ``ahead`` bytes away."""
         following = self._segments[self._number + 1 : self._number + 2]
         if not following:
             return False
@@ -210,7 +210,7 @@ class LogCopy:
 
 
 def same_batch(left: LogCopy, right: LogCopy) -> bool:
-    """Return whether both copies are at the first record of batches with equal bytes."""
+    """Return whether the next record of each copy is the first of its batch, and both batches have equal bytes."""
     one, other = left.batch, right.batch
     if one is None or other is None or not (left.fresh and right.fresh) or one.size != other.size:
         return False
@@ -273,7 +273,7 @@ class Difference(NamedTuple):
 
     @property
     def same_epoch(self) -> bool:
-        """Whether both records have the same leader epoch. Such records should be equal: followers copy the leader."""
+        """Whether both sides have a record, in the same leader epoch. Followers copy it, so both should be equal."""
         if self.left is None or self.right is None:
             return False
         return self.left.batch.leader_epoch == self.right.batch.leader_epoch != -1

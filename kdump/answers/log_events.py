@@ -1,6 +1,7 @@
 """Collectors for the report: the events of logs (:class:`LogEvents`), and damaged ranges (:class:`DamagedRanges`).
 
-An event is a new segment, a new leader epoch, or damage. Its time is the timestamp of an adjacent batch.
+An event is the second or a later segment, a change of the leader epoch, or damage. Its time is the largest timestamp
+of its first batch; for damage, of the last batch before it with a timestamp.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _EPOCH: Final = "partition_leader_epoch"
 
 @dataclass(frozen=True, slots=True)
 class LogEvent:
-    """One event. ``what`` is ``segment``, ``leader epoch`` or ``damage``; the time is None if no batch has one."""
+    """One event. ``what`` is ``segment``, ``leader epoch`` or ``damage``; the time is None if its batch has none."""
 
     kind: ClassVar[str] = "logEvent"
     at_ms: int | None
@@ -107,14 +108,14 @@ def newest(events: Iterable[LogEvent]) -> list[LogEvent]:
 
 
 MOST_RANGES: Final = 200
-"""Number of damaged ranges listed for one file. If a file has more, its damaged bytes are counted by part."""
+"""Maximum number of damaged ranges listed for one file. If a file has more, its damaged bytes are counted by part."""
 PARTS: Final = 100
 """Number of equal parts of a file."""
 
 
 @dataclass(frozen=True, slots=True)
 class DamagedBytes:
-    """A damaged range. ``damage`` is a short stable word. ``missing_until`` is the offset of the next valid batch."""
+    """A damaged range. ``damage`` is a short stable word. ``missing_until``: the next valid offset, if known."""
 
     kind: ClassVar[str] = "damage"
     topic: str

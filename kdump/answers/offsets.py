@@ -1,8 +1,8 @@
-"""The question ``offsets``: the offsets that ``kafka-get-offsets.sh`` and ``Admin.listOffsets`` return, from files.
+"""The question ``offsets``: offsets like those of ``kafka-get-offsets.sh`` and ``Admin.listOffsets``, from files.
 
 A broker looks up a time in the first segment whose largest timestamp is at or above the time, and in no later one. The
-largest timestamp is the last one in the ``.timeindex``, or the last write time of a segment whose index is empty. The
-newest segment and those without a ``.timeindex`` (brokers rebuild it) are always searched. Source: KIP-79 and Kafka's
+largest timestamp is the last one in the ``.timeindex``, or the last write time of a segment whose index is empty. If
+there is no such segment, the newest is searched; also each earlier one without a ``.timeindex``. Source: KIP-79 and
 UnifiedLog (``fetchOffsetByTimestamp``), LogSegment (``findOffsetByTimestamp``), FileRecords (``searchForTimestamp``).
 """
 
@@ -35,7 +35,7 @@ REMOTE: Final = "remote.storage.enable"
 
 @dataclass(frozen=True)
 class TimeAnswer:
-    """Offset and timestamp (ms) of the first record at or after ``time_ms``. None if there is no such record."""
+    """Offset and timestamp (ms) of the first record at or after ``time_ms``. None if a broker's search finds none."""
 
     time_ms: int
     offset: int | None = None
@@ -96,7 +96,7 @@ def _by_segment(segments: Sequence[Segment], times: Sequence[int]) -> dict[str, 
 
 
 def _largest(segment: Segment) -> int | None:
-    """Return the largest timestamp that a broker assumes for a closed segment; None without a ``.timeindex``."""
+    """Return the largest timestamp that a broker assumes for a closed segment; None if it must be searched."""
     data = segment.sibling("timeindex")
     if data is None:
         return None
@@ -123,7 +123,7 @@ class PartitionOffsets:
     high_watermark: int | None
     """The high watermark in the checkpoint. The checkpoint of a running broker is some seconds old."""
     last_stable: int
-    """The first offset of the oldest open transaction, else the log end offset. Read_committed consumers stop at it."""
+    """The first offset of the oldest open transaction, else the log end offset. At least the log start offset."""
     leader_epoch: int | None
     """The leader epoch in the metadata log, else the newest epoch in leader-epoch-checkpoint."""
     max_timestamp_ms: int | None
@@ -154,7 +154,7 @@ def facts_of(image: ClusterImage | None) -> OffsetsFacts:
 
 
 class Offsets(Collector):
-    """Gathers offsets and looks up ``times`` (ms) in the replica with the newest epoch, then the highest end offset."""
+    """Gathers offsets and looks up ``times`` (ms). It reports the replica with the newest epoch, then highest end."""
 
     def __init__(self, times: Sequence[int] = (), facts: OffsetsFacts | None = None) -> None:
         self._times = tuple(dict.fromkeys(times))

@@ -131,7 +131,7 @@ class ProducerSnapshot(NamedTuple):
 
 
 class ProducerReplay:
-    """Rebuilds the producer state of a partition like a starting broker.
+    """Rebuilds the producer state of a partition like a starting broker, but keeps expired producers.
 
     It begins with the newest valid snapshot up to the base offset of the last segment, else without producers at the
     log start. A later snapshot replaces the state at its offset. Snapshots after the log end are not used.
@@ -186,7 +186,7 @@ class ProducerReplay:
         return not self._later or self._later[-1].offset > batches.greatest("base_offset")
 
     def read(self, segments: Sequence[Segment], damage: Callable[[str], None]) -> None:
-        """Add the batches and damaged ranges of a log from ``since`` on, and end. ``damage`` gets invalid markers."""
+        """Add the batches and damage of a log from ``since`` on, then call :meth:`end`. ``damage`` gets bad markers."""
         for segment in segments[first_segment(segments, self.since) :]:
             for region in resync.of_segment(segment, DATA):
                 if isinstance(region, Damage):
@@ -204,7 +204,7 @@ class ProducerReplay:
             self.doubted |= set(self.state.open)
 
     def end(self) -> None:
-        """End the partition. Unused snapshots are reported."""
+        """End the partition. Snapshots after the log end are reported."""
         while self._later and self._later[-1].offset <= self.end_offset:
             self._take(self._later.pop())
         for snapshot in self._later:

@@ -138,7 +138,7 @@ class SequenceCheck:
 
 @dataclass(frozen=True)
 class ActiveProducer:
-    """The state of a producer in a partition. Fields without a value are None, but ``last_sequence`` is -1."""
+    """The state of a producer in a partition. Without a value, ``last_sequence`` and ``last_timestamp_ms`` are -1."""
 
     kind: ClassVar[str] = "producer"
     topic: str
@@ -152,7 +152,7 @@ class ActiveProducer:
 
 
 class Producers(Collector):
-    """Collects the producers of partitions. With ``gaps`` all batches are read, to find breaks in the sequences.
+    """Collects the producers of partitions. With ``gaps`` all batch headers are read, to find breaks in sequences.
 
     It reports the replica with the newest leader epoch, then the greatest end offset.
     """
@@ -219,7 +219,7 @@ class Producers(Collector):
 
 
 def _note_missing_snapshot(place: Place) -> None:
-    """Report a missing producer snapshot: the broker's producers may differ from those of the answer."""
+    """Report that several segments have no valid snapshot: the broker's producers may differ from the answer."""
     segments = place.partition.segments
     text = (
         "no valid producer snapshot: the broker may have removed some of these producers, as it does a day after "

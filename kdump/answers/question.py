@@ -1,4 +1,4 @@
-"""The declaration of a question (:class:`LogQuestion`), which all interfaces share, and its state in one call.
+"""The declaration of a question (:class:`LogQuestion`), which all interfaces share, and the state of one call of it.
 
 The options of a question are one frozen dataclass. :func:`option` makes a field, with its help and the kind of its
 value. Each interface has one parser per kind. In Python the name of the field is an argument. The ``flag`` is
@@ -183,7 +183,7 @@ class LogQuestion(Generic[O]):
         yield from self.lines_of(collector, asking, options)
 
     def lines_of(self, collector: Collector, asking: Asking, options: O) -> Iterator[AnswerLine]:
-        """Report the notes of a collector that has read all partitions. Then yield its lines."""
+        """Report the notes of a collector that has read all partitions. Then yield its lines, and those of ``more``."""
         for text in self.notes(asking, collector) if self.notes is not None else ():
             asking.report.note(text)
         yield from collector.answer(asking.at)
@@ -192,9 +192,9 @@ class LogQuestion(Generic[O]):
 
 
 class Asking:
-    """The state of a question in one call: the partitions that were found, and the passes that feed collectors.
+    """The state of one call of a question: the partitions that were found, and the passes that feed collectors.
 
-    ``asked`` selects topics and partitions. ``at`` is the current time in ms. ``where`` is the path for messages.
+    ``asked`` selects topics and partitions. ``at`` is the time that counts as now, in ms. ``where``: path for messages.
     """
 
     def __init__(

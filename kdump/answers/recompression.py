@@ -1,4 +1,4 @@
-"""Computes the sizes of topics in other codecs, for ``kdump stats``: it compresses all batches, or a sample, in memory.
+"""Computes the sizes of topics in other codecs, for ``kdump stats``: it compresses data of magic 2, or a sample of it.
 
 The checksums of batches select the sample, so every run gives the same answer, with any number of processes. The ratio
 of the sample gives the estimate. The error is 1.96 standard errors plus :attr:`Sample.unseen`.
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from kdump.records.record_batch import Batches
 
 SAMPLE: Final = 64 << 20
-"""About this many bytes of a partition are compressed. A partition below twice this size is compressed whole."""
+"""A sample has about 1 to 1.5 times this many bytes. A partition below twice this size is compressed whole."""
 
 
 class Target(NamedTuple):
@@ -61,7 +61,7 @@ def target(text: str) -> Target:
 class WhatIfAnswer:
     """The bytes of a topic's batches in another codec. ``sampled`` is the number of batches that were compressed.
 
-    The true size differs from ``bytes`` by at most ``error_bytes`` (95% confidence), 0 if every batch was compressed.
+    The true size differs from ``bytes`` by at most ``error_bytes`` (95% confidence), 0 without a sample.
     """
 
     kind: ClassVar[str] = "whatIf"

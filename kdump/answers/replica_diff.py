@@ -1,7 +1,7 @@
 """The question ``diff``: compares the replicas of each pair of brokers record by record (:mod:`.log_copy`).
 
 Source: KIP-101, KIP-279. Followers append the leader's bytes, so batches with equal base offset and leader epoch have
-equal bytes. Log start offsets, segment boundaries, indexes and cleaned records differ even between valid replicas.
+equal bytes. Log start offsets, segment boundaries, indexes and cleaned records may differ even between valid replicas.
 """
 
 from __future__ import annotations
@@ -77,9 +77,9 @@ class RecordDifference:
 class PairDifference:
     """Two replicas of a partition, compared from the higher log start offset on.
 
-    ``first_difference`` is the first offset with two different records; None if there are only missing records.
-    ``stale`` is the side with the older leader epochs: when it follows the other side, it truncates its log to
-    ``truncate_to``, and ``loses`` is the number of lost records. ``damaged`` are the sides with unreadable bytes.
+    ``first_difference`` is the first offset with two different records; None if there is no such offset.
+    ``stale`` is the side that truncates its log to ``truncate_to`` when it follows the other side, and then loses
+    ``loses`` records; None for neither. ``damaged`` are the sides with unreadable bytes.
     """
 
     kind: ClassVar[str] = "pair"

@@ -62,7 +62,7 @@ _KEYS: Final = (
 class TopicRetention:
     """The configs of a topic on one broker that determine deletion. ``from_`` has the source of each config.
 
-    If ``known`` is false, the configs are unknown. The fields then have Kafka's defaults, which kdump does not apply.
+    If ``known`` is false, the configs are unknown. The fields then have defaults, which kdump does not apply.
     """
 
     kind: ClassVar[str] = "topic"
@@ -82,7 +82,7 @@ class TopicRetention:
 class SegmentRetention:
     """A segment: whether a retention check at the given time deletes it, and why. Times are in ms.
 
-    ``deletable`` is None if it depends on configs that are unknown. ``blocked_by`` is None if the segment is not due.
+    ``deletable`` is None if it depends on unknown configs. ``blocked_by``: base offset of the segment that blocks this.
     ``blocks`` is the number of due segments that stay because this segment stays, ``blocks_bytes`` is their size.
     """
 

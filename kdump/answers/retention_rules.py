@@ -49,7 +49,7 @@ class AgedSegment(NamedTuple):
 
 
 class LogFacts(NamedTuple):
-    """The segments of a partition, and its offsets. The high watermark is None without a checkpoint."""
+    """The segments of a partition, and its offsets. The high watermark is None if no checkpoint has it."""
 
     segments: tuple[AgedSegment, ...]
     log_start: int
@@ -198,7 +198,7 @@ def limits(config: TopicConfig, rules: RetentionRules, copied: int | None) -> Li
 class Verdict(NamedTuple):
     """The outcome for a segment. ``reason`` is the reason of its deletion, or None if it stays.
 
-    ``due_at`` is the first time in ms at which the segment is too old, or None if age does not matter.
+    ``due_at`` is the first time in ms at which the segment is too old; None if age does not matter, or is unknown.
     ``blocked_by`` is the base offset of the earlier segment that blocks this due segment; None for other segments.
     ``blocks`` is the number of segments that stay because of this segment, ``blocked_size`` their size in bytes.
     """
@@ -308,7 +308,7 @@ class RetentionCheck:
         return due_at is not None and due_at <= self._at
 
     def _held_back(self, segment: AgedSegment, rule: Reason) -> str | None:
-        """Return why a segment stays although a rule applies to it; None if it does not stay."""
+        """Return why a segment stays although a rule applies to it; None if nothing holds it back."""
         end, watermark = segment.next_offset, self._facts.high_watermark
         if self._rules.waits_for_high_watermark and watermark is not None and watermark < end:
             return (

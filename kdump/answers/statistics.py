@@ -1,7 +1,7 @@
 """The question ``stats``: batches (also per hour), codecs and producers of topics, and the sizes of keys and values.
 
-The sizes of keys and values, tombstones and the ratio need records. The rest comes from batch headers. Magic 0 and 1
-have no batch header, so compressed messages are decompressed and counted.
+The sizes of keys and values, tombstones, the ratio and sizes in other codecs need records. The rest comes from batch
+headers. Magic 0 and 1 have no batch header, so compressed messages are decompressed and counted.
 """
 
 from __future__ import annotations
@@ -259,7 +259,7 @@ class Statistics(Collector):
         return Needs.RECORDS if self._with_records else Needs.HEADERS
 
     def add(self, batches: Batches) -> int | None:
-        """Add the batches before the first one with an unreadable record, and return their number."""
+        """Add the batches before the first one that cannot be read as far as needed, and return their number."""
         partition = self._partition
         if partition is None:
             return None

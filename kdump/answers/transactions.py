@@ -1,6 +1,6 @@
 """The question ``transactions``: open, hanging, committed and aborted transactions of partitions.
 
-The answers are those of ``kafka-transactions.sh`` (KIP-664), from files. Commands that end transactions are printed.
+Like ``kafka-transactions.sh`` (KIP-664), but from files. The lines have commands that end transactions.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ class _Replica:
 class Transactions(Collector):
     """Gathers transactional ids, and the open transactions of the partitions that ``asked`` selects.
 
-    Memory grows only with the number of ids and open transactions. ``max_timeout`` is in ms. ``lines`` makes the
+    Memory grows with ids, open transactions and one log's producers. ``max_timeout`` is in ms. ``lines`` makes the
     commands that end a transaction. ``coordinators`` is the number of partitions of ``__transaction_state``, or None if
     unknown. ``ids`` are transactional ids from an earlier pass.
     """

@@ -134,7 +134,7 @@ class Rows:
         self._batches.append(item)
 
     def read(self, batch: Batch, transaction: str | None, *, drop: bool = False) -> bool:
-        """Add the selected records of a batch; if ``drop``, only check all. Return False if Python must read them."""
+        """Add the selected records of a batch, or with ``drop`` only check it. Return False if Python must read it."""
         columns = self._columns
         if columns is None:
             return False

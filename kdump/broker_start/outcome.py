@@ -91,7 +91,7 @@ class LogStart(NamedTuple):
     high_watermark: int | None = None
     recovery_point: int | None = None
     checkpoint_start: int | None = None
-    """High watermark, recovery point and log start offset in the checkpoints of the log dir."""
+    """The log start offset in the checkpoint of the log dir. The two fields above are from checkpoints, too."""
 
     def with_causes(self, *causes: StartCause) -> Self:
         """Return the log with ``causes``, which must be graver, before its own causes."""

@@ -55,7 +55,7 @@ def metadata_image(
 ) -> ClusterImage | None:
     """Return the image of the metadata log if it is among ``partitions``, else None.
 
-    ``fail`` receives unreadable files, ``damage`` texts on records that cannot be replayed and on several copies.
+    ``fail`` receives unreadable files. ``damage`` receives a text for damage, and one if there are several copies.
     """
     copies = [part for part in partitions if part.topic == CLUSTER_METADATA]
     if not copies:

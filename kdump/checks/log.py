@@ -97,7 +97,7 @@ class LogRemarks:
         self._batches_of_future = 0
 
     def batch(self, file: str, batch: Batch) -> None:
-        """Add a batch. Callers may skip batches without a producer whose timestamps are at or below ``latest``."""
+        """Add a batch. Callers may skip a batch if it has no producer and no timestamp above ``latest``."""
         header = batch.header
         if header.max_timestamp > self.latest:
             position = batch.position + record_layout.BATCH_HEADER.offsets["max_timestamp"]

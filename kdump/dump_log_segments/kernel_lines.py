@@ -40,7 +40,7 @@ WHOLE: Final = 1 << 18
 """Largest compressed batch, in decompressed bytes, whose lines are made in one call, or not at all if malformed."""
 SLOTS: Final = slots(OTHERS)
 OF_BATCH: Final = {**SLOTS, "count": SLOTS["records_count"]}
-"""Field -> slot. Other fields have one value in all batches with the same attributes, crc_valid and delete horizon."""
+"""Field -> its number in SLOTS. Other fields are equal in batches of equal attributes, crc_valid and delete horizon."""
 OF_RECORD: Final = {name: slot for name, slot in OF_BATCH.items() if name != "crc"}
 OF_RECORDS: Final = {"is_valid": True, "crc": None}
 """Values of these fields in lines of magic 2 records, which have no checksum of their own."""
@@ -55,7 +55,7 @@ OF_ENTRY: Final = {
     "position": MESSAGE_SLOTS["position"],
     "size": MESSAGE_SLOTS["size"],
 }
-"""Field -> slot, for an uncompressed message that is not in a wrapper."""
+"""Field -> its number in MESSAGE_SLOTS, for an uncompressed message that is not in a wrapper."""
 OF_WRAPPER: Final = OF_ENTRY.keys() - OF_MESSAGE.keys()
 
 

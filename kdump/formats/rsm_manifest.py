@@ -170,7 +170,7 @@ def _unpacked(data: bytes) -> tuple[int, ...]:
         return (int.from_bytes(data[4:], "big"),)
     base, width = int.from_bytes(data[4:8], "big"), data[8] if len(data) > 8 else 0
     if not 1 <= width <= 4 or count < 2 or len(data) != 9 + (count - 1) * width + 4:
-        raise _wrong("the list of chunk sizes does not have the length that follows from its count and width")
+        raise _wrong("the list of chunk sizes does not have the length that the count and width in it require")
     ends = range(9, 9 + (count - 1) * width, width)
     return (
         *(base + int.from_bytes(data[at : at + width], "big") for at in ends),

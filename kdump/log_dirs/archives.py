@@ -433,7 +433,7 @@ def _pax_records(data: bytes, start: int) -> bytes:
 
 
 def _headers_within(size: int, headers: _Headers) -> type[tarfile.TarInfo]:
-    """Return a TarInfo class that truncates a member at the archive's end, byte ``size``, and rejects wrong sizes."""
+    """Return a TarInfo class that rejects wrong sizes, and truncates a member at the archive's end (byte ``size``)."""
 
     class BoundedTarInfo(tarfile.TarInfo):
         @classmethod

@@ -28,7 +28,7 @@ CLEANED: Final = "cleaned"
 SWAP: Final = "swap"
 PART: Final = "part"
 TMP: Final = "tmp"
-"""DELETED to TMP are suffixes that a broker adds to file names and removes (since 0.8.1; for KRaft snapshots 2.8)."""
+"""DELETED to TMP: suffixes of files that a broker later renames or deletes (since 0.8.1; for KRaft snapshots 2.8)."""
 
 LEADER_EPOCHS: Final = "leader-epoch-checkpoint"
 PARTITION_METADATA: Final = "partition.metadata"

@@ -184,8 +184,8 @@ def _spare_replicas(partitions: Iterable[Partition]) -> list[Partition]:
 def _spare_copies(partitions: Iterable[Partition]) -> list[Partition]:
     """Return all copies of logs except the best copy of each log (see :func:`_spare_replicas`).
 
-    Only logs without a topic, and several logs in one folder, can be copies. They are copies if they have offsets in
-    common, and :class:`kdump.log_reader.unnamed_logs.LogCopies` finds a common batch.
+    Only logs without a topic, or in one folder, are compared; :func:`_spare_replicas` compares others. They are copies
+    if they have offsets in common, and :class:`kdump.log_reader.unnamed_logs.LogCopies` finds a common batch.
     """
     pools: defaultdict[Hashable, list[Partition]] = defaultdict(list)
     for one in partitions:

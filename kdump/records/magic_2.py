@@ -405,7 +405,7 @@ def _sized(data: bytes | None) -> bytes:
 
 
 def write_batch(header: BatchHeader, records: bytes) -> bytes:
-    """Return a batch of ``records``, whose bytes are compressed with the header's codec; set length and checksum."""
+    """Return a batch of ``records``, already compressed with the header's codec. Compute length and checksum."""
     sized = header._replace(
         length=BATCH_HEADER.size - BATCH_HEADER.offsets["partition_leader_epoch"] + len(records), crc=0
     )

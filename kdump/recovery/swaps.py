@@ -174,7 +174,7 @@ class Removed(NamedTuple):
     first: int
     """The lowest offset of these records."""
     fits: bool
-    """Whether the segment can be between the segments after the start: it shares no offset with them."""
+    """Whether the segment shares no offset with the segments that remain after the broker's start."""
 
 
 def only_in_removed(partition: Partition) -> Iterator[Removed]:

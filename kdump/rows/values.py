@@ -103,7 +103,7 @@ MARKS: Final = {"state.above_high_watermark": "high_watermark", "state.below_log
 
 
 def mark(column: Column, found: SelectedBatch) -> int | None:
-    """Return the offset to compare with for a column of MARKS: high watermark or log start offset, None if unknown."""
+    """Return the high watermark or log start offset: a column of MARKS compares offsets with it. None if unknown."""
     offset: int | None = getattr(found.file, MARKS[column.source])
     return offset
 

@@ -1,8 +1,8 @@
 """Simulates one cleaning of a compacted log: the records that it removes, with reasons, and the largest keys.
 
-:class:`Cleaning` fills an offset map with the keys of the dirty part, then compares each record of the log with the
-map. No file is written. The caller, :mod:`~kdump.answers.compaction.compacted_logs`, determines the dirty part. Aborted
-transactions come from ``.txnindex`` files. Source: Kafka's classes Cleaner and CleanedTransactionMetadata.
+:class:`Cleaning` fills an offset map with the keys of the dirty part, then compares each record up to the end of the
+cleaning with the map. No file is written. :mod:`~kdump.answers.compaction.compacted_logs` determines the dirty part.
+Aborted transactions come from ``.txnindex`` files. Source: Kafka's classes Cleaner and CleanedTransactionMetadata.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class CleanedTransactions:
         self._ongoing_committed: set[int] = set()
 
     def discards(self, batch: RecordBatch) -> bool:
-        """Return whether to discard aborted data, or a marker without data (after its horizon). Raises DamageError."""
+        """Return whether a batch is aborted data, or a marker without data (removed later). Raises DamageError."""
         while self._aborted and self._aborted[0][0] <= batch.last_offset:
             self._ongoing_aborted.setdefault(heappop(self._aborted)[1], False)
         producer_id = -1 if batch.producer_id is None else batch.producer_id
@@ -104,10 +104,10 @@ CHUNK: Final = 1 << 13
 
 
 class CleanerWalk:
-    """Reads the batches that the log cleaner would read. ``report`` receives a text for each unreadable range.
+    """Reads the batches that the log cleaner would read. ``report`` receives texts on unreadable bytes and records.
 
-    Batches with a wrong CRC are yielded too: neither Cleaner nor MemoryRecords.filterTo verifies the CRC, and a
-    cleaning computes it again. ``spoiled`` receives a text for each such batch, and for damage at the log end.
+    Batches with only a wrong CRC are yielded too: neither Cleaner nor MemoryRecords.filterTo verifies the CRC, and a
+    cleaning computes it again. ``spoiled`` receives a text for each such batch, and for a truncated batch.
     """
 
     def __init__(
@@ -274,7 +274,7 @@ def largest_keys(name: str, log: Callable[[], Log], most: int, max_keys: int) ->
     """Return (key, number of records, bytes) of the ``most`` keys with the most bytes.
 
     The log is read several times; ``log`` opens it at its start. About ``max_keys`` keys are in memory at a time.
-    Raises UnreadableError, also if the log changes meanwhile.
+    Raises UnreadableError, also if one of these keys is gone at the last read.
     """
     found: list[tuple[int, int, int, int]] = []
     part = all_keys()
@@ -330,9 +330,10 @@ class CleaningLimits(NamedTuple):
 
 @dataclass
 class Cleaned:
-    """The result of a cleaning. ``records`` and ``tombstones`` count kept and removed records up to ``end``.
+    """The result of a cleaning. ``records`` and ``tombstones`` count kept and removed records.
 
-    ``removed`` counts the removed records by reason. ``offsets`` and ``reasons`` list them on request.
+    After ``end`` only aborted data and markers count. ``removed`` counts the removed records by reason. ``offsets`` and
+    ``reasons`` list them on request.
     """
 
     keys: int = 0
@@ -381,7 +382,7 @@ class FillPoint(NamedTuple):
 class Cleaning:
     """Simulates the cleaning of the offsets ``dirty`` at the time ``at`` (ms). ``listed``: list the removed records.
 
-    ``delete_retention`` (ms) is for tombstones of magic 0 and 1 only. Batches of magic 2 have a delete horizon.
+    ``delete_retention`` (ms) is for tombstones of magic 0 and 1 only. Batches of magic 2 may have a delete horizon.
     """
 
     def __init__(
@@ -433,7 +434,7 @@ class Cleaning:
         return done
 
     def _parts(self) -> int:
-        """Return the number of parts of the keys. Each part fits in memory, and needs its own pass over the log."""
+        """Return the number of parts of the keys. A part has about ``max_keys`` keys or fewer, and its own passes."""
         most, in_memory = self._limits
         if most > in_memory:
             most = min(most, sum(_count(segment, most) for segment, _ in self._dirty))
@@ -445,7 +446,7 @@ class Cleaning:
         return offset_map(self._since, most, min(self._limits), part)
 
     def _fill_point(self, parts: Sequence[KeyPart]) -> FillPoint | None:
-        """Return the record with which the cleaner's offset map is full, or None if all keys fit."""
+        """Return the record with which the cleaner's offset map is full, or None if it does not become full."""
         found = array("q")
         for part in parts:
             newest = self._new_map(part)
@@ -550,7 +551,7 @@ class Cleaning:
 
 
 def _count(segment: Segment, most: int) -> int:
-    """Return an upper limit of a segment's records. A compressed message of magic 0 or 1 counts as ``most``."""
+    """Return the records that a segment's headers claim. A compressed message of magic 0 or 1 counts as ``most``."""
     with segment.open() as source:
         batches = (region for region in walk.walk(source) if isinstance(region, RecordBatch))
         return sum(_claimed(batch, most) for batch in batches)

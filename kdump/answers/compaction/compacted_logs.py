@@ -67,7 +67,7 @@ class DirtySection(NamedTuple):
 
     @property
     def ratio(self) -> float:
-        """The dirty bytes divided by all cleanable bytes: 0.0 to 1.0."""
+        """Dirty bytes / (clean bytes + dirty bytes): 0.0 to 1.0; 0.0 if both are 0."""
         whole = self.clean_bytes + self.dirty_bytes
         return self.dirty_bytes / whole if whole else 0.0
 
@@ -101,7 +101,7 @@ def _holding(segments: Sequence[AgedSegment], offset: int) -> int:
 
 
 def _held_back(segments: Sequence[AgedSegment], limits: Sequence[_Limit]) -> Iterator[HeldBack]:
-    """Yield the first limit in each segment, with the size of the log up to the next segment that has a limit."""
+    """Yield each segment's first limit with the bytes up to the next segment with a limit, unless these are 0."""
     bounds: dict[int, _Limit] = {}
     for limit in limits:
         bounds.setdefault(_holding(segments, limit.offset), limit)
@@ -126,7 +126,7 @@ def _first_dirty(place: Place, facts: LogFacts, end: int) -> tuple[int, str]:
 
 
 def _last_stable(place: Place, end: int) -> _Limit:
-    """Return the last stable offset, and its cause: an open transaction or the high watermark."""
+    """Return the last stable offset, and its cause: an open transaction, or the high watermark, else the log end."""
     replay = ProducerReplay(place)
     replay.read(place.partition.segments, place.report.damage)
     first_open, watermark = replay.first_open_offset, place.high_watermark
@@ -204,7 +204,7 @@ class CleanedRecord:
 
 @dataclass(frozen=True, slots=True)
 class KeyUsage:
-    """A key, its records and their bytes in the cleanable part; ``key`` is base64 if it is not text."""
+    """A key, its records and their bytes in the segments that the cleaning rewrites. ``key``: base64 if not UTF-8."""
 
     kind: ClassVar[str] = "key"
     topic: str
@@ -231,10 +231,10 @@ class Compaction(Collector):
         self._listed, self._top = listed, top
         self._found: list[tuple[tuple[str, int], str, DirtySection, Cleaned]] = []
         self.left_out: dict[str, Setting] = {}
-        """The topics that are not compacted, each with its cleanup.policy."""
+        """The topics that are not compacted, or for which this is unknown, each with its cleanup.policy."""
 
     def begin(self, place: Place) -> Needs:
-        """Simulate the cleaning of a partition. It reads the log itself: the dirty part first, then the whole log."""
+        """Simulate the cleaning of a compacted partition. This reads the log several times, apart from the pass."""
         key = place.key
         if key is None or key[0] == cluster_metadata.TOPIC or not place.partition.segments:
             return Needs.FILES
@@ -402,7 +402,7 @@ def _not_compacted(topic: str, policy: Setting) -> str:
 
 
 _NAMED: Final = 5
-"""The largest number of topics that a note on topics without compaction lists."""
+"""The largest number of notes on topics that are not compacted."""
 QUESTION: Final = LogQuestion(
     "compaction",
     HELP,

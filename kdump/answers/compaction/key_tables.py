@@ -1,7 +1,7 @@
-"""The cleaner's map of keys to their newest offsets, and a table of the sizes of keys. Both hold digests, not keys.
+"""The cleaner's map of keys to their newest offsets, and a table of the sizes of keys. Both hold digests of keys.
 
-:func:`offset_map` and :func:`key_sizes` return compiled classes if :mod:`kdump.kernel.digests` is built. Compiled
-classes use other digests; the results are the same. Source: Kafka's class SkimpyOffsetMap.
+:func:`offset_map` and :func:`key_sizes` return compiled classes if the compiled kernel is in use. Compiled classes
+use other digests; the results are the same unless digests collide. Source: Kafka's class SkimpyOffsetMap.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     AnyKeySizes: TypeAlias = "KeySizes | compiled.SizeTable"
 
 DIGEST: Final = 16
-"""Size of a digest in bytes. A shorter key is its own digest."""
+"""Size of a digest in bytes. In :class:`KeyFacts` a shorter key is its own digest."""
 REASONS: Final = ("stays", "superseded", "tombstone", "aborted", "keyless", "marker")
 """The outcomes of a record by number. Compiled code uses the same numbers."""
 _STAYS, _SUPERSEDED, _TOMBSTONE, _ABORTED, _KEYLESS, MARKER = range(6)
@@ -90,7 +90,7 @@ class KeyFacts:
 
 
 class OffsetMap(KeyFacts):
-    """The newest offset of each key. ``latest`` is the last offset added. ``most`` is the capacity in keys."""
+    """The last added offset of each key. ``latest`` is the last offset of all. ``most`` is the capacity in keys."""
 
     def __init__(self, since: int, most: int, keys: int, part: KeyPart) -> None:  # noqa: ARG002  a dict makes its own room
         """Offsets below ``since`` are ignored. The compiled class allocates memory for ``keys`` keys."""
@@ -103,7 +103,7 @@ class OffsetMap(KeyFacts):
         return len(self._newest)
 
     def put(self, begin: int, end: int) -> int:
-        """Add the facts ``begin`` to ``end`` - 1. Return the index of the first fact that does not fit, or ``end``."""
+        """Add the facts ``begin`` to ``end`` - 1. Return the index after the last one that fits."""
         for at in range(begin, min(end, len(self._facts))):
             offset, *fact = self._facts[at]
             digest = fact[1] if fact else None
@@ -118,7 +118,7 @@ class OffsetMap(KeyFacts):
         return min(end, len(self._facts))
 
     def judge(self, *, discards: bool, keeps: bool, listed: bool) -> Judged:
-        """Count the records whose keys belong to the part of this map, by outcome.
+        """Count the records up to ``latest`` whose keys belong to the part of this map, by outcome.
 
         Returns five values: the numbers of records, of tombstones, and of records by index in REASONS; the bytes of
         superseded records; and with ``listed`` the offset and reason of each removed record. ``discards``: the cleaning

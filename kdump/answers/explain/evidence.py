@@ -59,7 +59,7 @@ class TopicHistory:
 
     @cached_property
     def listed(self) -> RemoteSegments:
-        """All segments in ``__remote_log_metadata``, also those whose copy to remote storage is not finished."""
+        """The segments in ``__remote_log_metadata``, except deleted ones. Some may not be copied completely."""
         return self._listed()
 
     def removals(self, topic: str) -> list[Event]:
@@ -103,7 +103,7 @@ class ListedFolders(NamedTuple):
 
 
 class Leftover(NamedTuple):
-    """A partition folder that a broker renamed; ``state`` is delete, future or stray."""
+    """A partition folder that is not the current log. ``state``, the suffix of its name, is delete, future or stray."""
 
     state: str
     path: str
@@ -134,7 +134,7 @@ class PartitionEvidence:
         return () if self.place is None else tuple(one for one in self.place.partition.segments if _state(one))
 
     def fetches(self, seen: Sighting, offset: int) -> bool:
-        """Return whether a fetch of ``offset`` finds the batch with the record ``seen``. Raises UnreadableError."""
+        """Return whether a fetch of ``offset`` finds the batch of ``seen``; True outside the log's segments."""
         segment = next((one for one in self.segments if one.name == seen.batch.path), None)
         if segment is None:
             return True
@@ -192,6 +192,7 @@ class PartitionEvidence:
 
     @property
     def first_local(self) -> int:
+        """The base offset of the first segment, also of a remote one that is read; 0 without segments."""
         return (self.segments[0].base_offset or 0) if self.segments else 0
 
     @cached_property
@@ -202,7 +203,7 @@ class PartitionEvidence:
 
     @property
     def log_start(self) -> int:
-        """The log start offset: from the checkpoint, else the first remote offset, else :attr:`first_local`."""
+        """The log start offset: from the checkpoint (if not tiered, first_local at least), else of a segment."""
         start = None if self.place is None else self.place.log_start
         if start is None:
             return (
@@ -225,7 +226,7 @@ class PartitionEvidence:
 
     @cached_property
     def remote(self) -> tuple[RemoteSegment, ...]:
-        """The segments of this partition and topic id in ``__remote_log_metadata``."""
+        """The segments of this partition and topic id (any id if it is unknown) in ``__remote_log_metadata``."""
         own = self.topic_id
         return tuple(
             one
@@ -236,7 +237,7 @@ class PartitionEvidence:
 
     @property
     def first_dirty(self) -> int | None:
-        """The first offset that the log cleaner has not cleaned, or None without a cleaner checkpoint."""
+        """The first offset that the log cleaner has not cleaned, or None if no cleaner checkpoint has one."""
         return None if self.place is None else self.place.log_dir.cleaned.get((self.topic, self.number))
 
     @cached_property
@@ -257,7 +258,7 @@ class PartitionEvidence:
 
     @cached_property
     def cut_by(self) -> tuple[int, OtherCopy, Lineage] | None:
-        """The truncation of this log if the copy with the newest epoch leads: offset, copy, its epochs; or None."""
+        """The truncation of this log if the newest of the other copies leads: offset, copy, its epochs; or None."""
         newest = max(self.other_logs, key=lambda one: -1 if one[2].newest is None else one[2].newest, default=None)
         cut = None if newest is None or self.lineage is None else self.lineage.truncation(newest[2])
         return None if cut is None or newest is None else (cut, newest[0], newest[2])
@@ -280,7 +281,7 @@ class PartitionEvidence:
 
     @property
     def is_single_replica(self) -> bool:
-        """Whether the partition has one replica. Then each record is committed when it is written."""
+        """Whether the metadata log lists one replica. Then each record is committed when it is written."""
         image = self.history.image
         topic = None if image is None else image.topics.by_name.get(self.topic)
         partition = None if topic is None else topic.partitions.get(self.number)
@@ -326,7 +327,7 @@ class Block:
 
     @property
     def turning_points(self) -> Iterable[int]:
-        """The first offset, and each later offset at which the reason may change."""
+        """The first offset, and each later offset at which the reason may change; all offsets if most have records."""
         if 2 * len(self.log.records) > len(self.offsets):  # if most offsets have records, filtering costs more
             return self.offsets
         found = {self.offsets[0], *self.partition.borders}
@@ -395,7 +396,7 @@ def current(partitions: Iterable[Partition]) -> Iterator[Partition]:
 
 
 def leftover_of(partition: Partition) -> Leftover | None:
-    """Return the partition as a leftover, or None if no broker has renamed its folder."""
+    """Return the partition as a leftover, or None for the folder of a current log."""
     path = partition.files.shown(partition.folder)
     state = leftover_state(path)
     return None if state is None else Leftover(state, path, partition.topic_id(discard), partition)

@@ -1,7 +1,7 @@
 """The reasons why a consumer receives the record at an offset or not.
 
-Each reason has a function, which returns a :class:`Cause`, or None if the reason does not apply. :func:`cause` returns
-the first cause. Source: Kafka's classes UnifiedLog, LogCleaner, ReplicaManager and LeaderEpochFileCache.
+Each function in :data:`REASONS` returns a :class:`Cause`, or None if it does not apply. :func:`cause` returns the first
+cause. Source: Kafka's classes UnifiedLog, LogCleaner, ReplicaManager and LeaderEpochFileCache.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ Whereabouts: TypeAlias = Literal["log", "deleted-file", "empty-batch", "remote",
 
 @dataclass(frozen=True)
 class Fact:
-    """A piece of evidence: the path of a file, a byte position if one matters, and a sentence."""
+    """A piece of evidence: a path (or one of Kafka's own topics), a byte position if one matters, and a sentence."""
 
     path: str
     position: int | None
@@ -136,7 +136,7 @@ def _no_folder(partition: PartitionEvidence, known: str) -> str:
 
 
 def damaged(question: Question) -> Cause | None:
-    """The offset is in a damaged range or an unreadable file, or between a damaged log end and the high watermark."""
+    """The offset is in damaged or unreadable bytes, or after a damaged log end (below the high watermark, if known)."""
     partition = question.block.partition
     lost = question.block.log.lost_at(question.offset)
     mark = None if partition.place is None else partition.place.high_watermark
@@ -166,7 +166,7 @@ def damaged(question: Question) -> Cause | None:
 
 
 def past_end(question: Question) -> Cause | None:
-    """The log ends before the offset: a newer leader epoch truncated it, or it was never written."""
+    """The log ends before the offset: the record was truncated, lost, never written, or is only in another copy."""
     partition = question.block.partition
     if question.offset < partition.end:
         return None
@@ -354,7 +354,7 @@ def _deletions(question: Question) -> list[Reason]:
 
 
 def _is_old(question: Question, span: int) -> bool:
-    """Return whether the ``.deleted`` file with the offset is older than ``span`` ms. True without such a file."""
+    """Return whether the ``.deleted`` file with the offset is older than ``span`` ms. True if its time is unknown."""
     partition = question.block.partition
     segments = [one for one in partition.deleted if (one.base_offset or 0) <= question.offset]
     if not segments or question.offset not in question.block.deleted.records:
@@ -433,7 +433,7 @@ def open_transaction(question: Question) -> Cause | None:
 
 
 def visible(question: Question) -> Cause | None:
-    """The record is in the log, and all consumers get it."""
+    """The record is in the log, and consumers get it, unless an unreadable marker aborts its transaction."""
     seen = question.seen
     if seen is None:
         return None
@@ -495,7 +495,7 @@ def _is_cleaned(partition: PartitionEvidence) -> bool:
 
 
 def _cleaned_record(question: Question, aside: Sighting, where: Whereabouts, facts: tuple[Fact, ...]) -> Cause:
-    """Return why the cleaner removed a record from the log. ``aside``: the same record in a deleted file."""
+    """Return why the cleaner removed a record from the log. ``aside``: the same record in a deleted file or folder."""
     if aside.batch.is_control:
         because = f"{REMOVED_MARKER} ({aside.marker}), and no record of its transaction was left"
         return Cause("control-marker-cleaned", where, because, facts=facts)

@@ -28,7 +28,7 @@ TransactionEnd: TypeAlias = Literal["none", "committed", "aborted", "open", "unk
 
 
 class Span(NamedTuple):
-    """A batch that covers one of the offsets, and its position."""
+    """A batch whose first to last offset includes one of the offsets, and its position."""
 
     path: str
     position: int
@@ -150,8 +150,8 @@ def look(
 ) -> Sightings:
     """Return the records, batches and damage at ``offsets``, which must not be empty.
 
-    Reading continues until all transactions of these records have ended. ``opened`` has the transactions that do not
-    end in the log: producer id -> first offset. ``report`` receives damaged ranges and unreadable files.
+    Reading continues until all transactions of these records or the log have ended. ``opened`` has the transactions
+    that do not end in the log: producer id -> first offset. ``report`` receives unreadable files, and relevant damage.
     """
     search = _Search(segments, offsets, opened or {}, report)
     for segment, region in _regions(segments, offsets[0], report):
@@ -249,7 +249,7 @@ class _Search:
             self.seen.add(Sighting(offset, span, key, is_tombstone, marker, ended))
 
     def lose(self, segment: Segment, region: Damage | Trailing) -> None:
-        """Add a damaged range or a truncated batch that no broker is writing. Then give up on ``waiting``."""
+        """Add a damaged range, or a truncated batch that no broker is writing. It may have markers of ``waiting``."""
         if isinstance(region, Trailing) and not log_end.tail(segment, region).is_damage:
             return
         following = self._segments[self._segments.index(segment) + 1 :]

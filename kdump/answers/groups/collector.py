@@ -58,7 +58,7 @@ NEAR: Final = 4 << 20
 class StableEnd(NamedTuple):
     """The end of a partition's log, and the topic id of its folder. ``rank`` has the leader epoch and the end offset.
 
-    ``offset`` is the log end offset, and ``stable`` the last stable offset (None if it was not read).
+    ``offset`` is the log end offset, and ``stable`` the last stable offset (None if not read, or if bytes are damaged).
     """
 
     offset: int
@@ -90,7 +90,7 @@ class LogEnds(Collector):
         self.found: dict[tuple[str, int], StableEnd] = {}
         self.topic_ids = dict(topic_ids or {})
         self.passed_over: list[int] = []
-        """Bytes of the log after the producer snapshot, for each partition in which this part was too large to read."""
+        """Bytes of the log after the producer snapshot, for each replica in which this part was too large to read."""
         self._key = ("", 0)
         self._end: StableEnd | None = None
         self._replay: ProducerReplay | None = None
@@ -144,7 +144,7 @@ class LogEnds(Collector):
 
 
 class CommitRecord(NamedTuple):
-    """A decoded commit; ``values`` are None if the value is unreadable, and ``problem`` is the reason."""
+    """A decoded commit. ``values`` are None without a value, and if it is unreadable: see ``problem``."""
 
     topic: str
     partition: int
@@ -468,7 +468,7 @@ def collector_of(asking: Asking, options: GroupsOptions) -> ConsumerGroups | Gro
 
 
 def feed_groups(collector: ConsumerGroups | GroupWriters, found: Sequence[Partition], feed: Feed) -> None:
-    """Read the coordinators' topics, then the log ends of other partitions for which groups have offsets."""
+    """Read the coordinators' topics, then for :class:`ConsumerGroups` the log ends of other topics with offsets."""
     feed(collector, [one for one in found if one.topic in TOPICS])
     if isinstance(collector, ConsumerGroups):
         collector.ends = LogEnds(collector.partitions(), collector.ends.topic_ids, stable=collector.ends.stable)

@@ -1,8 +1,8 @@
 """Replays the partitions of ``__consumer_offsets`` and ``__share_group_state`` as coordinators load them.
 
-In ``__consumer_offsets`` the last record of each key counts. The bytes of a key begin with the int16 type of the record
-and the group id. The rest of a key is decoded only at its first occurrence. Source: ``replay`` of Kafka 4 in
-``CoordinatorLoaderImpl``, ``OffsetMetadataManager`` and ``GroupMetadataManager``.
+In ``__consumer_offsets`` the last record of each key counts, of a transaction only if committed. The bytes of a key
+begin with the int16 type of the record and the group id. The rest is not checked if a kept record has the key. Source:
+``replay`` of Kafka 4 in ``CoordinatorLoaderImpl``, ``OffsetMetadataManager`` and ``GroupMetadataManager``.
 
 In ``__share_group_state`` a snapshot replaces the state of a share partition, an update changes it, and a null value
 removes it (KIP-932). Source: ``ShareCoordinatorShard``. 4.2 added the count of complete deliveries (KIP-1226).
@@ -289,7 +289,7 @@ class History:
             self._rows[row + _WIDTH - 1] = COMMITTED if committed else ABORTED
 
     def commits(self) -> Iterator[KeptCommit]:
-        """Yield the commits. ``rewind``: the offset is below its partition's last committed one since a tombstone."""
+        """Yield the commits. ``rewind``: the offset is below the last committed one; no tombstone is between."""
         keys = list(self._keys)
         last: dict[int, int] = {}
         for row in range(0, len(self._rows), _WIDTH):

@@ -7,8 +7,8 @@ group. Source: ``ClassicGroup``, ``ConsumerGroup``, ``ShareGroup``, ``StreamsGro
 An offset expires at the expireTimestamp of its record (value version 1, before 2.1), else after the retention. The
 retention begins when a classic group with a protocol type became empty, else at the commit. An offset does not expire
 if the group subscribes to the topic, or if a commit in an open transaction is pending for the partition. Offsets do not
-expire in share groups, in classic groups with members that are not consumers, and in groups with an unreadable record.
-No log dir has the retention (offsets.retention.minutes of brokers). Source: KIP-211, ``OffsetExpirationConditionImpl``.
+expire in share groups, in classic groups with members that are not consumers, and in groups with an unreadable record
+or unknown subscriptions. No log dir has offsets.retention.minutes. Source: KIP-211, ``OffsetExpirationConditionImpl``.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def simple_group(group_id: str, partition: int | None) -> KnownGroup:
 
 
 def read_group(group_id: str, partition: int, log: GroupLog, topic_names: TopicNames) -> KnownGroup | None:
-    """Return the group that the records in ``log`` describe, or None if none of them creates a group."""
+    """Return the group that the records in ``log`` describe, or None if there is none: never created, or deleted."""
     if log.kind is None:
         return None
     records = GroupRecords(log)
@@ -270,7 +270,7 @@ DEFAULT_RETENTION_MS: Final = 7 * 24 * 3_600_000
 def expires_at(
     group: KnownGroup, topic: str, commit_timestamp: int, expire_timestamp: int | None, retention_ms: int
 ) -> int | None:
-    """Return the time in ms at which an offset expires, or None if it does not. The caller checks pending commits."""
+    """Return the time in ms at which an offset expires; None: never, or unknown. Callers check pending commits."""
     line = group.line
     if line.type == "Share" or line.problem is not None:
         return None

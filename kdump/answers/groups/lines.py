@@ -33,7 +33,7 @@ class GroupMemberLine:
 
 @dataclass(frozen=True)
 class GroupLine:
-    """A group. ``protocol`` is the name of the assignor."""
+    """A group. ``protocol`` is the name of the assignor, or the protocol of a classic group without consumers."""
 
     kind: ClassVar[str] = "group"
     group_id: str
@@ -48,7 +48,7 @@ class GroupLine:
     coordinator_partition: int | None
     members: tuple[GroupMemberLine, ...]
     problem: str | None = None
-    """The reason why a record of the group is unreadable."""
+    """The reason why the first unreadable record of the group is unreadable."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ class CommitLine:
     offset: int | None
     tombstone: bool
     rewind: bool
-    """Whether the offset is below the last committed one of the partition."""
+    """Whether the offset is below the last committed one of the partition, and no tombstone is between."""
     producer_id: int | None
     """The producer id of the transaction with the commit, or None."""
     outcome: str

@@ -41,7 +41,7 @@ class WriterLog(TopicLog):
         self.groups: dict[bytes, GroupTally] = {}
 
     def take(self, records: Sequence[BriefRecord], producer: int, counts: Sequence[int]) -> None:  # noqa: ARG002  the writer does not matter
-        """Add records, each with an equal share of its batch's header."""
+        """Add records, each with its share of its batch's header."""
         groups = self.groups
         for (offset, timestamp, key, value, size), share in zip(records, _shares(counts), strict=True):
             problem = problem_of(key)

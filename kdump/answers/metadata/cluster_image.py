@@ -172,7 +172,7 @@ _NO_CONFIGS: Final[Mapping[str, str]] = {}
 
 
 class Configs:
-    """The configs of each resource by type and name. The name "" means all brokers."""
+    """The configs of each resource by type and name. The name "" of the type BROKER means all brokers."""
 
     def __init__(self) -> None:
         self.resources: dict[tuple[int, str], dict[str, str]] = {}
@@ -297,11 +297,11 @@ class ClusterImage:
 
     def __init__(self) -> None:
         self.end_offset = 0
-        """Every record below this offset is applied."""
+        """The next offset. Records below it are applied, skipped, or of an open or aborted transaction."""
         self.epoch = 0
-        """The leader epoch of the last applied record."""
+        """The leader epoch of the last record that was read."""
         self.timestamp = -1
-        """The time at which the last applied record was appended, in ms; -1 if there is none."""
+        """The time at which the last record that was read was appended, in ms; -1 if there is none."""
         self.open_transaction: int | None = None
         """The first offset of a metadata transaction (KIP-868) that is still open, and not applied; else None."""
         self.cut_batch: int | None = None
@@ -328,7 +328,7 @@ class ClusterImage:
         """The credentials by (mechanism, user). Salts and keys are secret."""
         self.tokens = RecordTable("DelegationTokenRecord", "RemoveDelegationTokenRecord", "tokenId")
         self.voters: list[Fields] | None = None
-        """The voters of the last VotersRecord (KIP-853), or None if voters are configured statically."""
+        """The voters of the last VotersRecord (KIP-853); None without one, as if voters are configured statically."""
         self.voter_ids: list[int] = []
         """The ids of the last voters in the log. With a single voter all records are committed."""
         self.kraft_version = 0

@@ -40,7 +40,7 @@ class Event:
 
 
 def without_secrets(event: Event) -> Event:
-    """Return an event without the values of secret configs. Events never contain SCRAM credentials."""
+    """Return a config change with secret values hidden, other events unchanged. No event has SCRAM credentials."""
     details = event.details
     if event.what != "ConfigChanged":
         return event

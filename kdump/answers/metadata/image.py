@@ -137,7 +137,7 @@ class Copies:
                 log_end.report_region(segment, region, self.report)
 
     def _merged(self, streams: list[Iterator[RecordBatch]]) -> Iterator[RecordBatch]:
-        """Yield batches in offset order. At equal offsets, yield the batch of the newest epoch; report the others."""
+        """Yield batches in offset order; at equal offsets the batch of the newest epoch. Report different batches."""
         heads = [next(stream, None) for stream in streams]
         end, epoch = -1, -1
         while any(head is not None for head in heads):
@@ -191,7 +191,7 @@ def partition_count(image: ClusterImage | None, topic: str) -> int | None:
 
 
 class MetadataLog:
-    """The metadata log, merged from its copies. Records that cannot be applied are reported as damage."""
+    """The metadata log, merged from its copies. :class:`Breaks` reports records that cannot be applied as damage."""
 
     def __init__(self, copies: Copies) -> None:
         self.copies = copies
@@ -215,7 +215,7 @@ class MetadataLog:
         return image
 
     def begins_at(self) -> int | None:
-        """Return the time of the first batch of the log in ms; None for an empty log."""
+        """Return the largest timestamp of the first batch of the log in ms; None for an empty log."""
         first = next(iter(self.copies.batches(self.copies.first_offset() or 0)), None)
         return None if first is None else next(iter(appended(first))).timestamp
 

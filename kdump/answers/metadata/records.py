@@ -102,7 +102,7 @@ def _appended(batch: RecordBatch) -> Appended:
 
 
 def read_batch(batch: RecordBatch) -> Iterator[MetadataRecord | Undecoded]:
-    """Yield the records of a batch. Unknown types become Undecoded. Raises DamageError if the batch is damaged."""
+    """Yield the records of a batch; Undecoded if one cannot be decoded. Raises DamageError if the batch is damaged."""
     read = _reader(batch)
     for record in batch.records():
         yield read(record.offset, record.timestamp, record.key, record.value)

@@ -52,10 +52,10 @@ KAFKA_DOES = (
 
 
 class Observer(Protocol):
-    """The interface of an object whose methods a replay calls for each record."""
+    """The interface of an object whose methods a replay calls."""
 
     def before(self, record: MetadataRecord, image: ClusterImage) -> None:
-        """Called before a record is applied."""
+        """Called before a record is applied, in a transaction at its end."""
 
     def applied(self) -> None:
         """Called after a record was applied. Not called after a break."""
@@ -68,7 +68,7 @@ class Observer(Protocol):
 
 
 class MetadataReplay:
-    """Applies batches to ``image``. ``broken`` is called with each Break; ``observer`` is called for every record.
+    """Applies batches to ``image``. ``broken`` is called with each Break, ``observer`` as :class:`Observer` describes.
 
     The replay stops before the offset ``to``, and before the first batch appended after ``at`` (ms).
     """
