@@ -2,7 +2,7 @@
 
 Each call of a tool runs a command with ``-o jsonl`` in its own process, with a time limit, and returns one page of the
 lines. Paths must be inside the ROOTs, also after symbolic links are followed. Payloads are left out unless the server
-is started with --payloads. It writes files only in the scratch folder of ``sql``, and opens no network connection.
+is started with --payloads. It writes only temporary files (``sql``, compressed paths), and opens no network connection.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _CHILD: Final = (
 )
 """Python code that runs kdump, and ends when its parent ends. The first argument is the parent's process id."""
 _LONGEST: Final = 300
-"""Maximum length of an error that quotes an argument, in characters."""
+"""Maximum length of errors that quote a path or a text with surrogates, in characters."""
 _OF_DAMAGE: Final = ("error", "warning")
 """The levels of the command's messages on damaged, wrong, unreadable and missing files."""
 
@@ -74,7 +74,7 @@ class ToolSpec(NamedTuple):
 
 @dataclass(frozen=True)
 class ServerOptions:
-    """The folders of the server, and its limits in seconds and bytes.
+    """The folders of the server, and its limits: seconds, bytes of memory (``sql``), rows and bytes of a page.
 
     Payloads are left out by default. With ``payloads`` they are hashed, with ``plain`` they are shown as they are.
     """
@@ -91,7 +91,7 @@ class ServerOptions:
 
 
 class CallError(Exception):
-    """An error of a call. Its text is a sentence, then a hint."""
+    """An error of a call, with a text for the client."""
 
 
 class KdumpServer(MCPServer):
@@ -131,7 +131,7 @@ class KdumpServer(MCPServer):
         arguments: dict[str, Any],
         context: Any = None,  # noqa: ARG002  the SDK passes it
     ) -> types.CallToolResult:
-        """Run a tool. An error is returned as a result, not raised."""
+        """Run a tool. A CallError is returned as a result, not raised."""
         import anyio.to_thread  # required by the MCP SDK
 
         try:
@@ -157,7 +157,7 @@ class KdumpServer(MCPServer):
 
 
 class ReadableMessages:
-    """The stream of a client's readable messages. Each unreadable message is answered with a JSON-RPC error."""
+    """The stream of a client's readable messages. Others are answered with a JSON-RPC error, except empty lines."""
 
     def __init__(self, messages: Any, answers: Any) -> None:
         """``messages`` yields an exception for each unreadable message. Errors are sent to ``answers``."""
@@ -335,7 +335,7 @@ class ToolCall:
             self._run.stop()
 
     def _words(self, paths: list[str], end: PageEnd, most: int) -> list[str]:
-        """Return the command line. ``dump`` begins at the end of the previous page, and ends after ``most`` records."""
+        """Return the command line. ``dump`` begins at ``end``, a page's last batch, and ends after ``most`` records."""
         spec, options = self._spec, self._options
         words = list(spec.words)
         plain: list[str] = []
@@ -423,7 +423,7 @@ class ToolCall:
 
 
 class ChildRun:
-    """A command in its own process, which is killed at the time limit or when the page is full."""
+    """A command in its own process, which is terminated at the time limit or when the page is full."""
 
     def __init__(self, options: ServerOptions, words: list[str], query: str | None) -> None:
         env = {**os.environ, "NO_COLOR": "1", "TERM": "dumb"}

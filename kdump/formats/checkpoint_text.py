@@ -31,7 +31,7 @@ class TextLine(NamedTuple):
 
 
 class NumberDamageError(DamageError):
-    """A malformed number or a missing line. Depending on the file, a broker stops, or treats the file as empty."""
+    """Damage such as a malformed number in an entry. Depending on the file, a broker stops, or treats it as empty."""
 
 
 def lines(data: Bytes) -> Iterator[TextLine]:

@@ -1,4 +1,4 @@
-"""The offset checkpoints of a log dir, such as ``replication-offset-checkpoint``: an offset for each partition.
+"""The offset checkpoints of a log dir, such as ``replication-offset-checkpoint``: offsets of partitions.
 
 Source: Kafka's class OffsetCheckpointFile. Each entry of the four files is a topic, a partition and an offset.
 """

@@ -17,14 +17,14 @@ CURRENT_VERSION = 0
 
 
 class CleanShutdown(NamedTuple):
-    """The file's version and the broker's epoch: None for an empty file. JSON without a version has version 0."""
+    """The file's version and the broker's epoch: None for an empty file. JSON may lack them: version 0, epoch None."""
 
     version: int | None = None
     broker_epoch: int | None = None
 
 
 def read(data: Bytes) -> CleanShutdown:
-    """Return the content. Raises DamageError if the file is neither empty nor a JSON object with whole numbers."""
+    """Return the content. Raises DamageError unless the file is empty, or a JSON object with valid numbers or none."""
     if not len(data):
         return CleanShutdown()
     import json

@@ -20,9 +20,9 @@ class EpochEntry(NamedTuple):
 
 
 def read(data: Bytes) -> tuple[EpochEntry, ...]:
-    """Return the entries in the file's order. Raises DamageError, and NumberDamageError for a bad or negative number.
+    """Return the entries in the file's order. Raises DamageError like :func:`kdump.formats.checkpoint_text.read`.
 
-    For a negative number ``LeaderEpochFileCache.assign`` throws an IllegalArgumentException.
+    A negative number in an entry is a NumberDamageError: ``LeaderEpochFileCache.assign`` does not throw an IOException.
     """
     entries = checkpoint_text.read(data, _parse)
     for number, entry in enumerate(entries):

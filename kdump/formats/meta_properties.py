@@ -24,7 +24,7 @@ NEEDED: Final[Mapping[int, tuple[str, ...]]] = {0: (), 1: ("node.id", "cluster.i
 NODE: Final[Mapping[int, str]] = {0: "broker.id", 1: "node.id"}
 """Version -> the key whose value is the node's number."""
 RESERVED_IDS: Final = 100
-"""Directory ids below this number are reserved (KIP-858)."""
+"""Directory ids below this number are reserved (KIP-858). :func:`check` refuses them unless ``takes_reserved``."""
 ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 WRITTEN = {"\t": "\\t", "\n": "\\n", "\r": "\\r", "\f": "\\f"} | {mark: "\\" + mark for mark in "\\=:#!"}
 
@@ -41,7 +41,7 @@ class MetaProperties(NamedTuple):
 
     @property
     def broker_id(self) -> str | None:
-        """The ``node.id`` (KRaft) or the ``broker.id`` (ZooKeeper)."""
+        """The text of ``node.id`` (KRaft) or, without it, of ``broker.id`` (ZooKeeper)."""
         return self.values.get("node.id", self.values.get("broker.id"))
 
     @property
@@ -51,7 +51,7 @@ class MetaProperties(NamedTuple):
 
     @property
     def node_id(self) -> int | None:
-        """The node's number: ``broker.id`` in version 0, ``node.id`` in version 1; None without a valid number."""
+        """The number in ``node.id`` (version 1) or ``broker.id`` (version 0 or None); None without a valid number."""
         found = self.values.get(NODE.get(self.version or 0, ""))
         return None if found is None else java_integer(found, 32)
 
@@ -74,7 +74,7 @@ def read(data: Bytes) -> MetaProperties:
 
 
 def check(properties: MetaProperties, *, takes_reserved: bool = False) -> None:
-    """Raise DamageError if a broker would not start. ``takes_reserved``: accept a directory id below RESERVED_IDS."""
+    """Raise DamageError if a key is missing, or if the version, the node's number or the directory id is invalid."""
     if not properties.values:
         raise DamageError("property", "the file holds no property", expected="version, node.id, cluster.id")
     version = properties.version

@@ -24,7 +24,7 @@ class StoredOffset(NamedTuple):
 
 
 class OffsetPosition(NamedTuple):
-    """An offset, and the position of its batch in the log in bytes."""
+    """An offset, and the position in the segment in bytes from which a reader finds it."""
 
     offset: int
     position: int

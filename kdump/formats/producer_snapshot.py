@@ -78,7 +78,8 @@ GUARDED_FROM = HEADER.offsets["producer_entries"]
 class SnapshotParts(NamedTuple):
     """The content of a snapshot, valid or not. A header field is None if the file does not have all of its bytes.
 
-    ``announced`` is the stored number of entries, ``entries`` the complete ones, ``cut_in`` the first incomplete field.
+    ``announced`` is the stored number of entries, ``entries`` the complete ones of them, ``cut_in`` the first
+    incomplete field (None if all are complete). ``room`` is the number of bytes after the header.
     """
 
     version: int | None

@@ -22,13 +22,13 @@ NEEDED: Final = {
     0: {"clusterId": str, "leaderId": int, "leaderEpoch": int, "votedId": int, "appliedOffset": int},
     1: {"leaderId": int, "leaderEpoch": int, "votedId": int, "votedDirectoryId": str},
 }
-"""Version -> the required fields and their types; ``currentVoters`` of version 0 may be null."""
+"""Version -> the required fields and their types. Version 0 also needs ``currentVoters``: a list or null."""
 
 
 class QuorumState(NamedTuple):
     """The file's version, the leader and its epoch, and the node for which this node voted; -1 if it has none.
 
-    ``voters`` are the nodes of a static quorum (``controller.quorum.voters``); empty in version 1.
+    ``voters`` are the nodes of a static quorum (``controller.quorum.voters``); empty in version 1, and for null.
     """
 
     version: int
@@ -41,7 +41,8 @@ class QuorumState(NamedTuple):
 def read(data: Bytes) -> QuorumState:
     """Return the content of the JSON object in the first line. Raises DamageError if a node refuses the file.
 
-    Java's reader takes only UTF-8 without a byte order mark, and ignores text after the object.
+    An epoch of HIGHEST_EPOCH is also damage. Java's reader takes only UTF-8 without a byte order mark, and ignores text
+    after the object.
     """
     import json
 

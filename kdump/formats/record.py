@@ -21,9 +21,9 @@ KEY_AND_VALUE: Final[frozenset[GrepPart]] = frozenset({"key", "value"})
 MANY_HEADERS: Final = 256
 """A record with more headers than this keeps them as bytes, which are parsed again on each iteration."""
 LARGE: Final = 1 << 20
-"""A record of at least this size in bytes is printed in pieces: its text may be six times as large."""
+"""A record of at least this size in bytes is large: its text may be six times as large."""
 LARGE_BATCH: Final = 4 << 20
-"""In a batch of at least this decompressed size in bytes, large records are printed in pieces."""
+"""A batch of at least this decompressed size in bytes is searched for large records before it is printed."""
 
 
 class Header(NamedTuple):
@@ -86,8 +86,8 @@ class Record(NamedTuple):
     """One record. None stands for a null key or value, a ``sequence`` below magic 2, and a ``crc`` above magic 1.
 
     ``timestamp`` is in ms; -1 in magic 0. ``headers`` is empty below magic 2. ``size`` is the record's size in bytes in
-    the decompressed batch. ``key_size`` and ``value_size`` are as stored: null is -1 in magic 2, and any negative
-    number in magic 0 and 1. In magic 0 and 1 each message has its own checksum.
+    the decompressed batch. The ``key_size`` or ``value_size`` of null is -1 in magic 2, and the stored negative number
+    in magic 0 and 1. In magic 0 and 1 each message has its own checksum (``crc_valid``: whether it is right).
     """
 
     offset: int

@@ -1,7 +1,7 @@
 """``<offset>-<segment id>.rsm-manifest``: the description of a segment that Aiven's remote storage manager copied.
 
-It describes two objects. ``.log`` is the segment in chunks of equal size; each chunk may be compressed, and then
-encrypted. ``.indexes`` holds the files beside the segment, one after the other: uncompressed, but encrypted too.
+It describes two objects. ``.log`` is the segment in chunks of equal size, with a smaller last one. Chunks may be
+compressed, and then encrypted. ``.indexes`` holds the files beside the segment, uncompressed; encrypted if chunks are.
 Source: Aiven's tiered-storage-for-apache-kafka, classes SegmentManifestV1, ChunkIndex and ChunkSizesBinaryCodec. JSON::
 
     version            "1"
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 VERSION: Final = "1"
 INDEX_PARTS: Final = ("offset", "timestamp", "producerSnapshot", "leaderEpoch", "transaction")
 MOST_CHUNKS: Final = 1 << 22
-"""Maximum number of chunks of a segment: 2 GiB in chunks of 512 bytes."""
+"""Maximum number of chunks that kdump accepts: 2 GiB in chunks of 512 bytes."""
 LARGEST: Final = 5 * MOST_CHUNKS
 """Maximum size in bytes of the decompressed list of chunk sizes."""
 
@@ -63,7 +63,7 @@ class Manifest(NamedTuple):
     encryption: Encryption | None
     end_offset: int | None
     last_epoch: int | None
-    """The segment's last offset (``end_offset``) and last leader epoch; None if the manifest lacks it."""
+    """The segment's last offset (``end_offset``) and highest leader epoch; None if the manifest has no valid one."""
 
     @property
     def is_plain(self) -> bool:

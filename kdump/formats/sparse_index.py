@@ -24,7 +24,7 @@ E = TypeVar("E", bound=tuple[int, int])
 MAX_RELATIVE_OFFSET = INT32_MAX
 INDEX_INTERVAL = "index.interval.bytes"
 DEFAULT_INTERVAL = 4096
-"""The topic config INDEX_INTERVAL and its default: the fewest bytes of log between two entries of an index."""
+"""The topic config INDEX_INTERVAL and its default: the fewest bytes of log between two entries of an ``.index``."""
 WARM = 8192
 AT_ONCE = 4096
 """Number of entries that are compared or encoded at a time."""
@@ -50,8 +50,8 @@ class SparseIndex(ABC, Generic[E]):
     """The entries of one index file, as ``(key, value)`` pairs with absolute offsets.
 
     ``size`` is the size of the file in bytes. ``count`` is the number of complete entries, including zero entries at
-    the end; ``filled`` is the number without zero entries. ``ragged`` is the number of bytes after the last complete
-    entry (0 in a valid file). ``data`` may lack the zeros at the end (:class:`BeforeHole`).
+    the end; ``filled`` (also ``len()``) is the number without these. ``ragged`` is the number of bytes after the last
+    complete entry (0 in a valid file). ``data`` may lack the zeros at the end (:class:`BeforeHole`).
     """
 
     layout: ClassVar[Layout[Any]]
@@ -86,7 +86,7 @@ class SparseIndex(ABC, Generic[E]):
         return chain(self.layout.struct.iter_unpack(held), repeat((0, 0), self.count - self._held))
 
     def rises(self) -> bool:
-        """Return whether both fields rise strictly from entry to entry."""
+        """Return whether both fields rise strictly from entry to entry, without the zero entries at the end."""
         layout, whole = self.layout, memoryview(self.data)
         for start in range(0, self.filled, AT_ONCE) if self.filled > 1 else ():
             stop = min(self.filled, start + AT_ONCE + 1)  # parts overlap by one entry
@@ -126,9 +126,9 @@ class SparseIndex(ABC, Generic[E]):
     def slot_for(self, target: int, among: int | None = None, *, warm: bool = True) -> int | None:
         """Return the slot of the entry with the greatest key up to ``target``; None if all keys are greater.
 
-        Only the first ``among`` entries are searched (default: all before the zero entries). The search rounds the
-        middle up as Kafka does, for the same result in a damaged index. ``warm``: it begins in the last 8 KiB
-        (KAFKA-6432, 2.1).
+        Only the first ``among`` entries are searched (default: all before the zero entries). If keys do not rise, the
+        result is another entry: the one that Kafka finds. ``warm``: the search begins in the last 8 KiB (KAFKA-6432,
+        2.1).
         """
         low, high = 0, (self.filled if among is None else among) - 1
         if high < 0:

@@ -1,6 +1,7 @@
-"""``.timeindex``, the time index. An entry is the largest timestamp of the segment so far, and its offset.
+"""``.timeindex``, the time index. An entry is the largest timestamp of the segment so far, and an offset.
 
-Source: KIP-33 and Kafka's class TimeIndex (0.10.1). Entries rise in timestamp and offset.
+The offset is the record's, or the last one of its batch. Entries rise in timestamp and offset. Source: KIP-33 and
+Kafka's class TimeIndex (0.10.1).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Decodes records of Kafka's own topics to typed values, by the name of the topic (:func:`decode`).
 
-A malformed message, or one without a schema, is returned as raw bytes with the reason. Compiled code reads well-formed
-messages. :mod:`kdump.internal_topics.interpreter` reads all others, and all messages if there is no compiled code.
+A malformed message, or one without a schema, is returned as raw bytes with the reason. Compiled code reads nearly all
+well-formed messages; :mod:`kdump.internal_topics.interpreter` reads all others, and all without compiled code.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ if kernel.COMPILED:
 
 
 def read_well_formed(schema: Struct, data: bytes, start: int) -> Values | None:
-    """Return the values of the message at ``start`` in ``data``; None if only the interpreter can read it."""
+    """Return the values of the message at ``start`` in ``data``; None if compiled code cannot read it or is absent."""
     return kernel_reader(schema).read(data, start) if kernel.COMPILED and schema.refused is None else None
 
 
@@ -58,7 +58,8 @@ FRAME_BYTES: Final = 3
 def metadata_message(head: bytes) -> tuple[str, SchemaReader] | None:
     """Return the name and the compiled reader of the metadata message whose frame is ``head``.
 
-    None if the frame's version is not FRAME, or the newest release lacks the message. Requires compiled code.
+    None if the frame's version is not FRAME, or the newest release lacks the message or its version. Requires compiled
+    code.
     """
     message = by_type(cluster_metadata.MESSAGES, "Record").get(head[1]) if head[0] == FRAME else None
     versions = None if message is None else message.versions()
@@ -68,7 +69,7 @@ def metadata_message(head: bytes) -> tuple[str, SchemaReader] | None:
 
 
 def is_metadata_record(key: bytes | None, value: bytes | None) -> bool:
-    """Return whether compiled code can read a record as one of the metadata log."""
+    """Return whether compiled code can read a record as one of the metadata log, in the newest release's layout."""
     if key is not None or value is None or len(value) < FRAME_BYTES:
         return False
     found = metadata_message(value[:FRAME_BYTES])
@@ -90,27 +91,27 @@ class Decoded(NamedTuple):
     reason: str = ""
     """Why values are missing (unknown type or version, malformed bytes), or a note on extra bytes after the values."""
     known: bool = True
-    """Whether a schema has the type and version. False may mean that a newer release wrote the message."""
+    """False if no schema has the type or version: a newer release may have written the message."""
     struct: Struct | None = None
 
 
 class DecodedRecord(NamedTuple):
     type: int | None
-    """The number of the record type, or None if it cannot be read."""
+    """The number of the record type, or None if it is absent or cannot be read."""
     key: Decoded | None
     value: Decoded | None
-    """None for a null value, which deletes the entity that the key names."""
+    """None for a null value. In the topics of COORDINATORS it deletes the entity that the key names."""
 
 
 def decode(topic: str, key: bytes | None, value: bytes | None) -> DecodedRecord | None:
-    """Return the decoded record of ``topic``, or None for a topic that is not Kafka's own."""
+    """Return the decoded record of ``topic``, or None for a topic that is not one of TOPICS."""
     decoder = decoder_of(topic)
     return None if decoder is None else decoder(key, value)
 
 
 @cache
 def decoder_of(topic: str) -> Decoder | None:
-    """Return the cached decoder of a topic's records; None if the topic is not Kafka's own."""
+    """Return the cached decoder of a topic's records; None if the topic is not one of TOPICS."""
     if topic in COORDINATORS:
         return _coordinator(COORDINATORS[topic])
     return _framed(FRAMED[topic]) if topic in FRAMED else None
@@ -171,7 +172,7 @@ def _read_versioned(candidates: list[Candidate], raw: bytes) -> Decoded:
 def _read(candidates: list[Candidate], raw: bytes, version: int, start: int) -> Decoded:
     """Return a message, read with the newest layout that reads all its bytes without an error.
 
-    Kafka changed some layouts without a new version. If no layout fits, return the result of the newest one.
+    Kafka changed some layouts without a new version. If none fits, return the result of the newest with ``version``.
     """
     first: Decoded | None = None
     for message, release in candidates:

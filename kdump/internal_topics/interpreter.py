@@ -1,7 +1,7 @@
 """Reads and writes messages by their schema, in plain Python.
 
-Fields are read in the order of Kafka's generated classes. So the error for a truncated or invalid message has the
-position and the text of Kafka's own error, which DumpLogSegments prints.
+Fields are read in the order of Kafka's generated classes. So the error for a truncated or invalid message is at the
+same field, and has the text of Kafka's own error (``java_message``), which DumpLogSegments prints.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class PayloadError(DamageError):
 
 class Reader:
     def __init__(self, data: bytes, position: int = 0, *, limited: bool = False) -> None:
-        """``limited``: refuse more than MOST_TAGGED tags and MOST_ELEMENTS elements, like 4.2.2 and 4.4."""
+        """``limited``: check the number of tags, and refuse more than MOST_ELEMENTS elements, like 4.2.2 and 4.4."""
         self.data = data
         self.limited = limited
         self.position = position
@@ -296,7 +296,7 @@ def _read_array(slot: Slot, reader: Reader) -> Value:
 
 
 def write(schema: Struct, values: Values) -> bytes:
-    """Return the bytes of a struct. A missing field gets its default."""
+    """Return the bytes of a struct. A missing field gets its default; a tagged field with its default is left out."""
     out = [_write_slot(slot, values.get(slot.name, slot.default())) for slot in schema.plain]
     if schema.flexible:
         tagged = {

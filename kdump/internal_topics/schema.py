@@ -16,9 +16,9 @@ list may be limited to releases: ``from 3.0``, ``before 4.1``. A release without
 A header that ends with a semicolon continues in the next line.
 
 A field has a name; a type; its versions (default: all); ``null`` and the versions in which it may be null; ``tag`` and
-its number; ``=`` and the default, if it is not zero, empty or false; its releases (default: all). Types: int8 int16
-int32 int64 uint16 uint32 float64 bool uuid string bytes records. A capitalised type is a struct. The fields of a struct
-are indented below the field that has this type, or below an earlier field of this type. ``[]`` is an array.
+its number; ``=`` and the default of an integer or bool, or null, if it is not zero, empty or false; its releases
+(default: all). Types: int8 int16 int32 int64 uint16 uint32 float64 bool uuid string bytes records. Another type is a
+struct: its fields are indented below this field, or below an earlier field of this type. ``[]`` is an array.
 
 Source: the JSON definitions in ``src/main/resources/common/message`` of Kafka's modules, as its generator
 (``org.apache.kafka.message``) reads them.
@@ -129,7 +129,7 @@ class Slot(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Struct:
-    """The fields of one version of a message, in order of declaration."""
+    """The fields of one version of a message in one release, or of a struct in it, in order of declaration."""
 
     name: str
     slots: tuple[Slot, ...]
@@ -354,7 +354,7 @@ class SchemaText(Mapping[str, "MessageSchema"]):
 
 
 def parse(text: str) -> dict[str, MessageSchema]:
-    """Return the messages of a text, by name. Raises ValueError or KeyError if it does not follow the notation."""
+    """Return the messages of a text, by name. Raises ValueError, KeyError or IndexError if the notation is wrong."""
     from textwrap import dedent
 
     lines = [line for line in dedent(text).splitlines() if line.strip()]

@@ -1,4 +1,4 @@
-"""Hides secrets in values of Kafka's own topics, and of Kafka Connect's configs: passwords and SCRAM credentials.
+"""Hides secrets in values of the metadata log and of Kafka Connect's configs: passwords and SCRAM credentials.
 
 A config's value is hidden if the config is unknown or of the type PASSWORD, as in Kafka's own tools (class
 ``KafkaConfig``, method ``maybeSensitive``; class ``RecordRedactor``). A value with a URL that has a password is hidden
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from kdump.internal_topics.schema import Value, Values
 
     Mask = Callable[[bytes | None, bytes | None], bytes | None]
-    """A function of a record's key and value. It returns the value without secrets: the same object if it has none."""
+    """A function of a record's key and value. It returns the value without secrets."""
 
 HIDDEN: Final = "[redacted]"
 HIDDEN_BYTES: Final = HIDDEN.encode()
 CREDENTIAL: Final = frozenset(("salt", "saltedPassword", "storedKey", "serverKey"))
-"""The secret fields of SCRAM credentials. Only 3.0 to 3.4 have a saltedPassword."""
+"""The secret fields of SCRAM credentials. Releases before 3.5 have saltedPassword instead of the two keys."""
 RESOURCES: Final = {2: "topic", 4: "broker", 16: "client-metrics", 32: "group"}
 """``ConfigResource.Type`` -> its name in :func:`shown`."""
 _LISTENER: Final = re.compile(r"listener\.name\.[^.]*\.(.*)")
@@ -57,7 +57,7 @@ _CONNECT_CONFIGS_KEY: Final = re.compile(
 _CONNECT_VALUE: Final = re.compile(rb'"(?:properties|algorithm)"')
 """A value of Connect with secrets has one of these fields. The pattern finds them in damaged JSON, too."""
 _PASSWORD_IN_URL: Final = re.compile(r"://[^/\s@:]*:(?!\d+(?:[/,\s]|$))[^\s@]+@")
-"""A user and a password in a URL. The password may have slashes. A host and its port do not match."""
+"""A user and a password in a URL. The password may have slashes, but ``h:1/`` is taken for a host and its port."""
 _CONNECT_CLIENT: Final = re.compile(r"(?:(?:producer|consumer|admin)\.(?:override\.)?)(.+)")
 
 
@@ -124,7 +124,7 @@ def fields(message: str, values: Mapping[str, Value]) -> Values:
 
 @cache
 def mask_of(topic: str) -> Mask | None:
-    """Return the function that hides the secrets in a topic's values; None for a topic without known secrets."""
+    """Return the function that hides the secrets in values of a topic with this name; None if it has none."""
     if topic == cluster_metadata.TOPIC:
         return metadata_value
     return connect_value if _CONNECT_TOPIC.fullmatch(topic) else None
@@ -168,8 +168,8 @@ def connect_value(key: bytes | None, value: bytes | None, *, is_certain: bool = 
     """Return a value of Connect's config topic with secrets hidden, as compact JSON like Connect's.
 
     Only the records of connectors, tasks and session keys are changed. Such a value is hidden whole if it is not a JSON
-    object. If not ``is_certain``, the topic may not be Connect's. Then a value is changed only if it has a field in
-    which Connect stores secrets.
+    object. If not ``is_certain``, the topic may not be Connect's. Then a value other than a session key is changed only
+    if it has a field in which Connect stores secrets.
     """
     if key is None or value is None or not _CONNECT_KEY.fullmatch(key):
         return value

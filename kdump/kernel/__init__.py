@@ -46,7 +46,7 @@ COMPILED: Final = not _ABSENCE
 
 
 def keep_freed_memory() -> None:
-    """Make glibc keep up to 64 MiB of freed memory of the process. New memory is slower: the system clears pages."""
+    """If compiled, make glibc keep up to 64 MiB of freed memory. New memory is slower: the system clears pages."""
     if COMPILED:
         from kdump.kernel import records
 

@@ -1,4 +1,4 @@
-"""Recognises archives and compressed files by their first bytes, also those of formats that kdump does not read.
+"""Recognises archives and compressed files by their first bytes, also of some formats that kdump does not read.
 
 A segment does not begin with these bytes: its base offset would be 10^17 or higher. Sources: RFC 1952 (gzip), RFC 8878
 (zstd), LZ4 frame format 1.6, .xz 1.2, bzip2 1.0, APPNOTE 6.3 (zip), POSIX.1-2008 (tar), and ``magic(5)`` of file 5.45.

@@ -50,7 +50,7 @@ _ABOUT_A_MEMBER: Final = 8 << 20
 _MEMBERS: Final = 1 << 19
 """Maximum number of members of an archive: enough for 100,000 partitions. Memory: about 1,000 bytes per member."""
 _LONGEST_NAME: Final = 1 << 14
-"""Maximum length in bytes of a member's path: four times PATH_MAX of Linux."""
+"""Maximum length in characters of a member's path: four times PATH_MAX of Linux."""
 _PAX_NAMES: Final = (b"path", b"linkpath", b"hdrcharset", b"GNU.sparse.name", b"GNU.sparse.map")
 _PAX_NUMBERS: Final = (
     *(b"size", b"mtime", b"GNU.sparse.size", b"GNU.sparse.realsize", b"GNU.sparse.major", b"GNU.sparse.minor"),
@@ -60,7 +60,7 @@ _PAX_NUMBERS: Final = (
 _PAX_LENGTH: Final = re.compile(rb"([0-9]{1,20}) ")
 _LONGEST_NUMBER: Final = 64
 _MANY_DIGITS: Final = re.compile(rb"[0-9]{256}")
-"""A name with so many digits is refused, because tarfile's regular expressions need quadratic time for long numbers."""
+"""A PAX name with this is refused, because tarfile's regular expressions need quadratic time for long numbers."""
 
 
 class Extent(NamedTuple):
@@ -566,7 +566,7 @@ def open_archive(source: Source, name: str, identity: object = None, local: str 
     """Open an archive or compressed file of a format in :func:`kdump.log_dirs.archive_formats.format_of`.
 
     :class:`Archive` explains ``identity`` and ``local``. If a compressed stream is broken, the result has the bytes
-    before the break, and ``broken`` is set. Raises UnreadableError if there is no such byte, or if the disk is full.
+    before the break, and ``broken`` is set. Raises UnreadableError, for example if there is no such byte.
     """
     identity, local = object() if identity is None else identity, source.name if local is None else local
     kind = archive_formats.format_of(source.read(0, HEAD))

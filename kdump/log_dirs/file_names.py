@@ -190,7 +190,7 @@ def opened_name(name: str) -> str | None:
 
 
 class Name(NamedTuple):
-    """Topic and partition in a folder's name. Both are None if the name has no partition."""
+    """Topic and partition in a folder's name; None if the name has none."""
 
     topic: str | None
     partition: int | None
@@ -229,7 +229,7 @@ def is_padded(stem: str) -> bool:
 
 
 def is_sibling(name: str) -> bool:
-    """Return whether a file is an index, snapshot, checkpoint, metadata or temporary file, by its name."""
+    """Return whether a name is one of an index, producer snapshot, ``-checkpoint``, metadata or ``.tmp`` file."""
     plain = name.removesuffix(f".{LOG}").isdecimal()  # nearly always the name of a segment
     return not plain and SIBLING_NAME.fullmatch(name) is not None
 

@@ -77,7 +77,7 @@ class Files(Protocol):
         """Return the file or folder at ``path``, or None."""
 
     def entries(self, folder: str) -> list[Entry]:
-        """Return the entries of a folder, by name."""
+        """Return the entries of a folder, sorted by name."""
 
     def open(self, path: str) -> OpenSource:
         """Open a file for reading."""
@@ -91,10 +91,10 @@ class Files(Protocol):
 
 class MayHaveHoles(Protocol):
     def next_data(self, position: int) -> int:
-        """Return the first byte from ``position`` on that is not in a hole; ``size`` if there is none."""
+        """Return the position of the first byte from ``position`` on that is not in a hole; ``size`` without one."""
 
     def next_hole(self, position: int) -> int:
-        """Return the first byte from ``position`` on that is in a hole; ``size`` if there is none."""
+        """Return the position of the first byte from ``position`` on that is in a hole; ``size`` without one."""
 
 
 def may_have_holes(source: Source) -> TypeGuard[MayHaveHoles]:
@@ -160,7 +160,7 @@ def read_file(files: Files, path: str) -> bytes:
 
 
 def read_index(files: Files, path: str) -> bytes:
-    """Return the bytes of an ``.index`` or ``.timeindex``; a BeforeHole if a hole is at its end."""
+    """Return the bytes of an index; a BeforeHole if it has more than SMALL bytes, and its only hole is at its end."""
     with files.open(path) as source:
         hole = source.size if source.size <= SMALL else next_hole(source, 0)
         if source.size > MOST_WHOLE or not hole < source.size <= next_data(source, hole):

@@ -75,7 +75,7 @@ class Wanted(NamedTuple):
     log_dirs: bool = False
     """Whether folders without a log are selected if they have metadata snapshots or the files of a log dir."""
     every_folder: bool = False
-    """Whether all folders are selected, regardless of their contents."""
+    """Whether folders are selected regardless of their contents."""
     remote: RemoteStorage | None = None
     """Remote storage, whose segments are joined with the local segments of a partition."""
 
@@ -138,7 +138,7 @@ def _is_text(head: bytes) -> bool:
 
 
 class Finder:
-    """Finds partitions. Skipped files become notes of ``report``, unreadable files become failures."""
+    """Finds partitions. Segments left out of selected folders become notes of ``report``, unreadable files failures."""
 
     def __init__(self, wanted: Wanted | None = None, report: Reporter = RAISING) -> None:
         self.wanted = wanted or Wanted()
@@ -389,7 +389,7 @@ class Finder:
         return beside
 
     def _below(self, folder: Entry, files: Files) -> Iterator[Partition]:
-        """Yield the partitions in a folder that the user named. A folder without partitions is an error."""
+        """Yield the partitions in a folder that the user named. Without a log it is an error, unless ``is_choosy``."""
         archive = _archive(files)
         if archive is not None:
             for path, reason in archive.left_out:
@@ -605,7 +605,7 @@ def _held(entries: list[Entry]) -> str:
 
 
 def left_out_text(path: str) -> str:
-    """Return a sentence on a named file that has no records, with the command that reads it."""
+    """Return a sentence on a named file that has no records, with the command that reads it, if there is one."""
     return f"{path} is left out: it holds no records{_reader_of(path)}"
 
 

@@ -24,7 +24,7 @@ _HEADER: Final = 61
 
 
 class Meter:
-    """Counts the bytes that are read from each file, in any thread."""
+    """Counts the bytes that :meth:`LocalFile.read` returns from each file, in any thread."""
 
     def __init__(self) -> None:
         self._read: list[tuple[str, int]] = []
@@ -108,7 +108,7 @@ LOCAL = LocalFiles()
 
 
 def folder_identity(place: files.Files, folder: str) -> object:
-    """Return a value that is equal for two paths of one folder, such as ``d1`` and a link to it."""
+    """Return a value that is equal for two paths of one local folder, such as ``d1`` and a link to it."""
     if place is not LOCAL:
         return place.shown(folder)
     try:
@@ -162,11 +162,11 @@ class LocalFile:
 
     @property
     def descriptor(self) -> int | None:
-        """The file descriptor, for callers that read the file themselves; None with ``--cache drop``."""
+        """The file descriptor, for callers that read the file themselves; None if ``--cache drop`` evicts its pages."""
         return None if self._guard is not None else self._fd
 
     def expect(self, position: int, size: int) -> None:
-        """Advise the operating system to read these bytes ahead."""
+        """Advise the operating system to read these bytes ahead, unless the first and the last one are cached."""
         if self._guard is not None or not hasattr(os, "posix_fadvise"):  # pages read ahead would not be evicted
             return
         last = min(position + size, self.size) - 1

@@ -50,7 +50,7 @@ READERS: Final[dict[str, Callable[[Bytes], object]]] = {
 
 
 class LogDirState(NamedTuple):
-    """The files that describe a log dir. ``sound``: names of valid files. ``failed``: errors of unreadable files."""
+    """The files of a log dir. ``sound``: names of valid files, and of any marker. ``failed``: the unreadable files."""
 
     path: str
     sound: frozenset[str]
@@ -93,7 +93,7 @@ class LogDirState(NamedTuple):
 
 
 class LogDirStates:
-    """Reads the files of each log dir once. ``readers``: file name -> function that parses the file.
+    """Reads the files of each log dir path once. ``readers``: file name -> function that parses the file.
 
     ``report`` receives broken files as damage, unreadable files as failures. ``known``: (place, path) -> earlier state.
     """
@@ -165,7 +165,7 @@ class LogDirStates:
         return {state.path: state for state in self._known.values()}
 
     def judge(self, name: str, path: str, data: Bytes) -> object | None:
-        """Return the parsed content of a file. For a broken file, call :meth:`wrong` and return None."""
+        """Return the parsed content of a file. If it is broken, call :meth:`wrong`, and return None (or the marker)."""
         try:
             return self._readers[name](data)
         except DamageError as damage:

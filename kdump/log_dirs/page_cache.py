@@ -99,7 +99,7 @@ class Guard:
 
 
 class Watch:
-    """Makes a :class:`Guard` for each file. ``note`` is called once, at the first failure in this process or a fork."""
+    """Makes a :class:`Guard` for a file, or None if this fails. This process and its forks call ``note`` only once."""
 
     def __init__(self, note: Callable[[str], None]) -> None:
         self._note = note

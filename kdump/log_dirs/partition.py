@@ -25,8 +25,9 @@ TURN_COST: Final = 1 << 16
 
 
 class Segment(NamedTuple):
-    """A ``.log`` file. ``base_offset`` is the offset in its name or, without one, in its first batch; else None.
+    """A ``.log`` file. ``base_offset`` is the offset in its name or, without one, in its first batch.
 
+    It is None without a batch, for standard input, and for a compressed file.
     ``siblings``: suffix (``index``, ``timeindex``, ...) -> path of the segment's file with this suffix, if it exists.
     """
 
@@ -99,12 +100,13 @@ class Partition(NamedTuple):
     is_listed: bool = True
     """Whether ``segments``, ``others`` and ``folders`` are all entries of the folder. False if the user named files."""
     folders: tuple[Entry, ...] = ()
+    """The subfolders, and the pipes, sockets and devices without the name of a segment."""
     unnamed: tuple[int, ...] = ()
     """The base offsets of the folder's other segments, if the user named single files of it."""
 
     @property
     def logs(self) -> list[Segment]:
-        """The segments of the log: ``.log`` files, but no ``.log.swap``, ``.log.cleaned`` or ``.log.deleted``."""
+        """The segments whose names end in ``.log``: no ``.log.swap``, ``.log.cleaned`` or ``.log.deleted``."""
         return [segment for segment in self.segments if segment.path.endswith(f".{file_names.LOG}")]
 
     @property
@@ -267,7 +269,7 @@ def _cost(partition: Partition) -> int:
 def start_of(source: Source, offset: int) -> int:
     """Return the position of the first batch whose offset field is at least ``offset``.
 
-    Return the size of the source if there is no such batch, or if the size field of an earlier batch is invalid.
+    Return the size of the source if there is no such batch, or if the size field of this or an earlier one is invalid.
     """
     position = 0
     while position < source.size:

@@ -1,6 +1,6 @@
 """Object stores and HDFS (s3, gs, hdfs, abfs) as places of files: :class:`kdump.log_dirs.files.Files`.
 
-Operations are retried, with pauses, before an error is raised. The pauses are those of Hadoop's S3A client
+After errors that may be temporary, most operations are retried. The pauses are those of Hadoop's S3A client
 (``fs.s3a.retry.interval``: 500 ms, doubled each time), up to :data:`LONGEST_PAUSE`. kdump stops after :data:`SECONDS`.
 S3A stops at about the same time, after seven retries (``fs.s3a.retry.limit``).
 """
@@ -74,7 +74,7 @@ def place(path: str) -> tuple[Files, str]:
 def as_written(path: str) -> tuple[Files, str]:
     """Return the place of a path or URI, and the path in this place. Local paths stay as written.
 
-    A path is a URI if Arrow opens its scheme and no local file has this name. Raises like :func:`place`.
+    A path is a URI if kdump opens its scheme and no local file has this name. Raises like :func:`place`.
     """
     found = _uri(path)
     if found is None or found["scheme"] not in _SCHEMES or LOCAL.look(path) is not None:
@@ -83,7 +83,7 @@ def as_written(path: str) -> tuple[Files, str]:
 
 
 def is_remote(path: str) -> bool:
-    """Return whether a path is a URI of a store that Arrow opens."""
+    """Return whether a path is a URI with the scheme of a store that kdump opens."""
     found = _uri(path)
     return found is not None and found["scheme"] in _SCHEMES - {"file"}
 
@@ -130,7 +130,7 @@ class RemoteFiles:
 
     @classmethod
     def of(cls, uri: str) -> tuple[RemoteFiles, str]:
-        """Return the place of ``uri`` and the path in it. The text after ``?`` has Arrow's options."""
+        """Return the place of ``uri`` and the path in it. Text such as ``?name=value`` has Arrow's options."""
         try:
             from pyarrow import ArrowInvalid, ArrowNotImplementedError
         except ImportError:

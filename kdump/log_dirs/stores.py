@@ -104,7 +104,7 @@ def _by_arrow(scheme: str, rest: str) -> tuple[Any, str]:
 
 
 def s3_arguments(bucket: str, given: Mapping[str, str]) -> dict[str, Any]:
-    """Return the arguments of ``pyarrow.fs.S3FileSystem`` for the S3A settings in ``given``; empty if it has none."""
+    """Return the arguments of ``pyarrow.fs.S3FileSystem`` for the S3A settings in ``given``; empty if none is used."""
     settings = {name.removeprefix(_S3A): value for name, value in given.items() if name.startswith(_S3A)}
     of_bucket = f"bucket.{bucket}."
     settings |= {name.removeprefix(of_bucket): value for name, value in settings.items() if name.startswith(of_bucket)}

@@ -2,13 +2,14 @@
 
 For each segment Aiven's remote storage manager writes a ``.log``, an ``.indexes`` and a ``.rsm-manifest``
 (:mod:`kdump.formats.rsm_manifest`) below ``<prefix>/<topic>-<topic id>/<partition>``. :class:`TieredFiles` lists them
-as a decrypted, decompressed ``.log`` with ``.index``, ``.timeindex`` and ``.txnindex``. It leaves out the producer
-snapshot: in remote storage it has the state at the end of the segment, but in a log dir it has the state at the start.
-Other files, and a ``.log`` with neither manifest nor ``.indexes`` (another manager's copy), are listed unchanged.
+as a decrypted, decompressed ``.log`` with ``.index``, ``.timeindex`` and ``.txnindex``. It leaves out leader epochs,
+and the producer snapshot, which has the state at the end of the segment; in a log dir it has the state at the start.
+Files with other suffixes, and a ``.log`` with neither manifest nor ``.indexes`` (another manager's), stay unchanged.
 
 A broker copies a segment to remote storage, and later deletes it from its disk. So the log begins in remote storage and
 ends on the disk. A segment in both places is read from the disk. Remote segments overlap each other after a change of
-leader, because the new leader's segments have other base offsets. Each offset is read once (:func:`joined`).
+leader, because the new leader's segments have other base offsets. If manifests have the end offsets, each offset is
+read once (:func:`joined`).
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ UNREADABLE: Final = b"\xff"
 KEPT: Final = 4
 """Maximum number of decompressed chunks of a segment in the cache. Threads add chunks ahead."""
 KEPT_BYTES: Final = 64 << 20
-"""Maximum size in bytes of all chunks in the cache."""
+"""Maximum size in bytes of all chunks of a segment in the cache. A larger chunk is kept alone."""
 
 
 def refuse_packed(files: Files, entries: Iterable[Entry], folder: str) -> None:
@@ -381,7 +382,7 @@ def folder_id(remote: Partition) -> str | None:
 
 
 def joined(local: Partition, remote: Partition) -> Partition:
-    """Return a partition with local and remote segments, and each offset in one segment.
+    """Return a partition with local and remote segments, and each offset in one segment if end offsets are known.
 
     Remote segments that begin at or after the first local one are left out. Each other one is read up to the start of
     the next segment. It is left out if a remote segment of the same or a later epoch has all its offsets. If several
@@ -411,7 +412,7 @@ def joined(local: Partition, remote: Partition) -> Partition:
 
 
 def each_offset_once(remote: Partition) -> Partition:
-    """Return a partition of remote storage in which segments do not overlap."""
+    """Return a partition of remote storage without overlaps between segments whose end offsets are known."""
     return joined(remote._replace(segments=(), others=()), remote)
 
 

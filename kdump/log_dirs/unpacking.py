@@ -38,7 +38,7 @@ class OwnedDescriptor:
 
 
 class Spool:
-    """A temporary file without a name for decompressed bytes, of at most half of the free disk space."""
+    """A temporary file without a name. Each :meth:`add` takes at most half of the disk space that is free then."""
 
     def __init__(self, name: str) -> None:
         """``name`` is the name of the archive, for messages. Raises UnreadableError."""
@@ -87,7 +87,7 @@ def _readable(blocks: Iterable[bytes], name: str) -> Iterator[bytes]:
 
 
 def unpacked(kind: str, blocks: Iterable[bytes], name: str) -> Iterator[bytes]:
-    """Decompress ``blocks`` of format ``kind``. Raises UnreadableError, also if this needs over 128 MiB of memory."""
+    """Decompress ``blocks`` of format ``kind``. Raises UnreadableError, also if zstd or xz needs more than _MEMORY."""
     return _STREAMS[kind](blocks, name)
 
 

@@ -52,7 +52,7 @@ class Take(Enum):
     RECORDS = auto()
     """Each batch with its records, as objects."""
     RUNS = auto()
-    """Valid batches with records that are read on demand: BatchRecords, or RunRecords for several batches together."""
+    """Batches whose records may be read on demand: BatchRecords, or RunRecords for several valid batches together."""
     UNCHECKED_RUNS = auto()
     """Like RUNS, but a RunRecords may contain malformed records. A caller that reads one shortens the RunRecords to the
     batches before that record. The next item is then the malformed batch alone."""
@@ -61,7 +61,8 @@ class Take(Enum):
     BATCH_RUNS = auto()
     """Like BATCHES, but several batches may be one RunRecords, which may contain malformed records."""
     HEADERS = auto()
-    """Batches of magic 2 without records, not decompressed; several may be one RunRecords. Older ones have records."""
+    """If the filter needs no records: batches of magic 2 without records, not decompressed; several may be one
+    RunRecords. Older batches, and malformed ones that are not compressed, have records."""
     COUNT = auto()
     """Only numbers of records. If an item has a valid batch without records, the number is in the batch's header."""
 
@@ -83,9 +84,9 @@ class BatchSelection:
     ) -> None:
         """Select from one partition. ``outcomes`` returns the outcomes of its transactions; without it, they are None.
 
-        ``offer`` is called with batches of magic 2; if it returns True, the batch is yielded without records. If the
-        filter has conditions on fields of records, ``offer`` is called only with ``offer_all``, and must apply the
-        filter. ``for_columns``: a record whose headers, as Arrow columns, exceed the batch limit is damage.
+        ``offer`` is called with batches of magic 2, and must apply the filter to records. If it returns True, the batch
+        is yielded without records. If the filter has conditions on fields of records, ``offer`` is called only with
+        ``offer_all``. ``for_columns``: a record whose headers, as Arrow columns, exceed the batch limit is damage.
         """
         self._filter, self._take, self._outcomes = wanted, take, outcomes
         self._chunks = _for_columns if for_columns else _in_chunks
@@ -101,7 +102,7 @@ class BatchSelection:
         """Whether an item may be a batch run even if the filter selects only some of its records."""
 
     def select(self, batch: RecordBatch, file: SegmentFacts) -> Iterator[SelectedBatch | DamagedRange]:
-        """Yield the batch with its selected records. If it has a malformed record, yield it as a damaged range too."""
+        """Yield the batch with its selected records, if any, then a damaged range if a malformed record is read."""
         if not self._filter.may_hold(batch):
             return
         outcome = self._outcome(batch)
@@ -134,10 +135,11 @@ class BatchSelection:
             yield from self._read(batch, file, outcome, looks=looks)
 
     def in_one(self, run: Run, file: SegmentFacts) -> tuple[SelectedBatch, RunRecords] | None:
-        """Return the valid batches at the start of a run as one item, and the item's records. Any thread may call this.
+        """Return the batches at the start of a run as one item, and the item's records. Any thread may call this.
 
-        Return None if no batch is valid, if the run has control or transactional batches, or if the filter is
-        ``committed`` and a batch reaches the last stable offset. The filter must select all, or all committed, records.
+        The item ends before the first malformed batch, unless the form (:class:`Take`) may have such batches. Return
+        None if it is empty, if the run has control or transactional batches, or if the filter is ``committed`` and a
+        batch reaches the last stable offset. The filter must select all, or all committed, records.
         """
         if not _is_plain(run):
             return None

@@ -100,7 +100,7 @@ class Filter(NamedTuple):
 
     @property
     def takes_runs(self) -> bool:
-        """Whether all records are selected, or all committed records."""
+        """Whether no field is set except ``committed`` and ``out_of_order``: all records, or all committed ones."""
         return self._replace(committed=False, out_of_order=False) == Filter()
 
     def may_hold(self, batch: RecordBatch) -> bool:
@@ -150,7 +150,7 @@ class Filter(NamedTuple):
         )
 
     def takes(self, batch: RecordBatch, record: Record, search: DecodedSearch | None = None) -> bool:
-        """Return whether a record is selected. :meth:`may_hold` must be true for ``batch``."""
+        """Return whether a record is selected, except by ``committed``. :meth:`may_hold` must be true for ``batch``."""
         if self.first_offset is not None and record.offset < self.first_offset:
             return False
         if self.last_offset is not None and record.offset > self.last_offset:
@@ -204,8 +204,8 @@ _TOKEN: Final = (
 class Prefilter:
     """Counts, in compiled code, the records of magic 2 batches that a filter may select.
 
-    If ``exact`` is true, the filter selects all counted records; if false, it may select fewer. ``looks`` is true if
-    the filter has conditions on times or on fields of records.
+    If ``exact`` is true, the filter selects all counted records of batches that it ``may_hold``, unless ``committed``;
+    if false, it may select fewer. ``looks`` is true if it has conditions on times or on fields of records.
     """
 
     def __init__(self, wanted: Filter) -> None:
@@ -227,7 +227,7 @@ class Prefilter:
 
     @classmethod
     def of(cls, wanted: Filter) -> Self | None:
-        """Return the prefilter of a filter; None if the filter selects all records or compiled code cannot apply it."""
+        """Return the prefilter of a filter; None if the filter ``takes_runs``, or compiled code cannot apply it."""
         takes_all = not wanted.looks_into_records and not wanted.looks_into_headers
         if not kernel.COMPILED or wanted.decoded or takes_all:
             return None
@@ -275,7 +275,7 @@ class Prefilter:
 
 
 def _fast(grep: re.Pattern[bytes]) -> Expression:
-    """Return an expression compiled by RE2 if it has unbounded repetitions, else by ``re``, which starts faster."""
+    """Return the form for RE2 if ``grep`` has unbounded repetitions and RE2 can, else ``grep``: it starts faster."""
     repeats = (token["repeat"] for token in re.finditer(_TOKEN, grep.pattern))
     if all(_is_bounded(repeat) for repeat in repeats if repeat):
         return grep

@@ -1,6 +1,6 @@
 """Scans the batch headers of a segment for Spark: batches, counts, transactions, and the positions of chunks for tasks.
 
-Any process can scan a segment, in one pass. The driver combines the results of a partition's segments.
+Any process can scan a segment. The driver combines the results of a partition's segments.
 """
 
 from __future__ import annotations
@@ -232,10 +232,10 @@ def batches(source: files.Source, start: int, end: int) -> Iterator[RecordBatch]
 
 
 def regions(source: files.Source, start: int, end: int, *, strict: bool = True) -> Iterator[Region]:
-    """Yield batches that are found by their length fields. After an invalid header, read all bytes.
+    """Yield batches that are found by their length fields. From an invalid header on, yield all regions.
 
-    Batches of magic 2 have only their headers in memory. With ``strict``, an offset that does not rise is invalid too,
-    and so is a wrong checksum of the last batch, which a broker may still be writing.
+    Before this and before the first older batch, only headers are in memory. With ``strict``, an offset that does not
+    rise is invalid too, and so is a wrong checksum of the last batch, which a broker may still be writing.
     """
     held: RecordBatch | None = None
     for region in _by_length(source, start, end):

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from kdump.log_dirs.partition import Segment
 
 RANGE_BYTES: Final = 1 << 16
-"""Maximum size in bytes of a range of several batches."""
+"""Adjacent items become one range of at most this size in bytes."""
 
 
 class TailRange(NamedTuple):
@@ -44,7 +44,7 @@ class TailRanges:
     def __init__(
         self, items: Iterable[SelectedBatch | DamagedRange], most: int, size: Callable[[SelectedBatch], int]
     ) -> None:
-        """Find the ranges of the last ``most`` records or batches, or a few more. ``size`` counts those of an item."""
+        """Find ranges with the last ``most`` records or batches, and perhaps more. ``size`` counts those of an item."""
         self.lost: list[DamagedRange] = []
         self.held = 0
         self._most = most
@@ -124,9 +124,8 @@ def without_first(
 
 
 FIRST: Final = 1 << 18
-"""Approximate size in bytes of the part at the end. Each earlier part is twice as large as the part after it."""
+"""Approximate size in bytes of the part at the end. Each earlier part is twice as large, up to MOST."""
 MOST: Final = 1 << 24
-"""Approximate size of the largest part in bytes."""
 AT_ONCE: Final = 1 << 12
 """Bytes per read while only the length fields of small batches are read."""
 

@@ -1,4 +1,4 @@
-"""The reader of partitions: the batches and records that a filter selects, in offset order, and damaged ranges.
+"""The reader of partitions: the batches and records that a filter selects, and damaged ranges, in file order.
 
 It skips segments and bytes that cannot hold selected records (:mod:`kdump.log_reader.segment_choice`). Errors of
 unreadable files go to ``report.fail``, which raises them by default.
@@ -74,8 +74,8 @@ class PartitionReader:
     ) -> None:
         """With ``outcomes``, items have the outcome of their transaction. To find it, headers may be scanned first.
 
-        With ``include_damaged``, the reader also yields readable records of batches with a wrong checksum. ``decoder``
-        decodes payloads for the column ``decoded``.
+        With ``include_damaged``, the reader also yields readable records of batches with a wrong checksum and a
+        plausible header. ``decoder`` decodes payloads for the column ``decoded``.
         """
         self.filter, self.take, self.outcomes = filter, take, outcomes
         self.on_error, self.include_damaged = on_error, include_damaged
@@ -92,7 +92,7 @@ class PartitionReader:
     def read(
         self, partition: Partition, only: Sequence[Segment] | None = None
     ) -> Iterator[SelectedBatch | DamagedRange]:
-        """Yield the selected batches in offset order, and the damaged ranges. ``only``: read only these segments."""
+        """Yield the selected batches and the damaged ranges in file order. ``only``: read only these segments."""
         for item, _ in self._read(partition, None, only):
             yield item
 

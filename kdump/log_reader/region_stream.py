@@ -40,7 +40,7 @@ def stream(
     """Yield the regions of a range of bytes (none if ``span`` is None), each with the result of ``make`` or None.
 
     With ``runs``, several batches may be one Run. ``packed``: the caller reads records, so a Run has no compressed
-    batches. With ``runs`` and ``packed``, threads read a whole local file ahead and call ``make`` with each Run
+    batches. With ``runs`` and ``packed``, threads may read a whole local file ahead and call ``make`` with each Run
     (:func:`kdump.segments.read_ahead.read_making`). With ``check`` they also check records. Raises UnreadableError.
     """
     if span is None:

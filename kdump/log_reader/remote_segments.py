@@ -53,9 +53,9 @@ class RemoteSegments:
 
     def __init__(self) -> None:
         self.known = False
-        """Whether any record was read. If not, the copied segments are unknown."""
+        """Whether a record of a segment or of a deletion was decoded. If not, the copied segments are unknown."""
         self.is_damaged = False
-        """Whether some records are damaged, so that the list may lack segments."""
+        """Whether bytes or batches are damaged, so that segments may be missing. Undecodable values do not count."""
         self.segments: dict[bytes, RemoteSegment] = {}
         """Segment id -> segment. Deleted segments are removed."""
         self.deletions: dict[TopicIdPartition, tuple[int, int]] = {}

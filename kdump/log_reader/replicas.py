@@ -2,7 +2,7 @@
 
 After an unclean election replicas may hold different records at one offset. The replica with the newest leader epoch
 is read, because the cluster kept its records (KIP-101). If the epochs are equal, the first replica is read.
-:func:`each_once` returns only the best replica.
+:func:`each_once` returns only the best one of overlapping replicas.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ UNKNOWN: Final = LogEnd(INT64_END, INT64_END)
 
 
 def each_once(partitions: Sequence[Partition], note: Callable[[str], None], option: str) -> list[Partition]:
-    """Return the best replica of each partition. ``note`` gets a message on the others, which names ``option``."""
+    """Return the partitions without their :func:`spares`. ``note`` gets messages on these, which name ``option``."""
     hint = f" ({option} reads all)" if option else ""
     left_out = spares(partitions, lambda text: note(f"{text}{hint}"))
     gone = set(map(id, left_out))
@@ -149,7 +149,7 @@ def each_once(partitions: Sequence[Partition], note: Callable[[str], None], opti
 
 
 def spares(partitions: Sequence[Partition], note: Callable[[str], None], what: str = "") -> list[Partition]:
-    """Return all replicas and copies of logs except the best of each log.
+    """Return the replicas and copies of logs that are not the best of those with offsets in common.
 
     ``note`` gets a message on the replicas, and a message on the copies. ``what`` is inserted after "left out".
     """

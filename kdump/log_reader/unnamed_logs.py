@@ -90,7 +90,7 @@ def with_names(
 
 
 class LogCopies:
-    """Gives numbers to logs. Logs are copies, and get the same number, if one of their first data batches is equal."""
+    """Gives numbers to logs. Copies get the same number: a batch among their first ones has the same offset and CRC."""
 
     def __init__(self) -> None:
         self._first: Partition | None = None
@@ -137,7 +137,7 @@ def own_topic(partition: Partition) -> str | None:
 
 
 def may_be_of(topic: str, partition: Partition) -> bool:
-    """Return whether a log may belong to ``topic``, one of Kafka's own: its first records fit, or it is empty."""
+    """Return whether a log may belong to ``topic``, one of Kafka's own: most first records fit, or none is readable."""
     records = list(islice(first_records(partition), _SAMPLED))
     return not records or _are_of(topic, records)
 

@@ -78,7 +78,7 @@ class EpochHistory:
 
 
 def noted(partition: Partition, note: Callable[[str], None]) -> tuple[EpochEntry, ...]:
-    """Return ``leader-epoch-checkpoint`` without negative epochs; none if it is missing, or unusable (with a note)."""
+    """Return the sorted ``leader-epoch-checkpoint`` of a listed folder; none if missing, or unusable (with a note)."""
     but = "the leader epochs come from the batches and other copies"
     found: tuple[EpochEntry, ...] | None = None
     try:

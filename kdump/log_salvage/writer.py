@@ -64,7 +64,7 @@ _GAP: Final = '  {\n   "missingFrom": %d,\n   "missingUntil": %d,\n   "belowLogS
 
 
 class SegmentLimits(NamedTuple):
-    """The largest size of a segment, and the distance between two index entries, in bytes."""
+    """The largest size of a segment of several batches, and the least distance of ``.index`` entries, in bytes."""
 
     segment: int = 1 << 30
     interval: int = DEFAULT_INTERVAL
@@ -81,7 +81,7 @@ class WrittenLog(NamedTuple):
     begin: int | None = None
     """The base offset of the first segment."""
     end: int = 0
-    """The log end offset; 0 if no segment of the copies has an offset in its name."""
+    """The log end offset; 0 if no segment of the copies has a base offset."""
 
 
 class BelowLogStart(NamedTuple):
