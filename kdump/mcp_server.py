@@ -58,7 +58,7 @@ class ToolSpec(NamedTuple):
     """A tool: the command that it runs, and the arguments that only this tool has.
 
     ``words`` begin the command line. ``options`` has the JSON schema of each argument. ``flags`` has the option of the
-    command for each argument; None for a positional argument.
+    command for each argument; None for a positional argument, and for ``query``: standard input.
     """
 
     name: str

@@ -1,8 +1,8 @@
 r"""The filter of records, and its fast form for batches of magic 2 (:class:`Prefilter`).
 
 RE2 (google-re2) searches expressions in linear time. In Python's ``re``, ``\w+@`` takes quadratic and ``(a+)+b``
-exponential time. ``re`` searches what RE2 lacks or may read in another way: references to groups, lookaround, atomic
-groups, possessive or over 1,000 repetitions, flags other than ``(?s)`` and ``(?m)``, ``\Z``, inner ``$``, sets with
+exponential time. ``re`` searches what RE2 lacks or may read in another way, such as references to groups, lookaround,
+atomic groups, possessive or over 1,000 repetitions, flags except ``(?s)`` and ``(?m)``, ``\Z``, inner ``$``, sets with
 ``[`` or ``\S``. ``re`` also searches without RE2, and in the prefilter if no repetition is unbounded: it starts faster.
 """
 

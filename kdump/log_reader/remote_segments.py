@@ -63,7 +63,7 @@ class RemoteSegments:
         self.last_copied: dict[TopicIdPartition, int] = {}
 
     def read(self, regions: Iterable[Region], report: Reporter) -> None:
-        """Replay the records of a segment of the topic. Malformed records are reported as damage."""
+        """Replay the records of a segment of the topic. Malformed ones are damage, undecodable values are skipped."""
         for region in regions:
             self.is_damaged |= isinstance(region, Damage)
             if isinstance(region, RecordBatch) and not region.is_control:
