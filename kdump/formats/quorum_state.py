@@ -41,8 +41,7 @@ class QuorumState(NamedTuple):
 def read(data: Bytes) -> QuorumState:
     """Return the content of the JSON object in the first line. Raises DamageError if a node refuses the file.
 
-    An epoch of HIGHEST_EPOCH is also damage. Java's reader takes only UTF-8 without a byte order mark, and ignores text
-    after the object.
+    HIGHEST_EPOCH is damage, too. Java's reader takes only UTF-8 without a byte order mark, and ignores later text.
     """
     import json
 

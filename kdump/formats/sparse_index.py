@@ -127,8 +127,7 @@ class SparseIndex(ABC, Generic[E]):
         """Return the slot of the entry with the greatest key up to ``target``; None if all keys are greater.
 
         Only the first ``among`` entries are searched (default: all before the zero entries). If keys do not rise, the
-        result is another entry: the one that Kafka finds. ``warm``: the search begins in the last 8 KiB (KAFKA-6432,
-        2.1).
+        result may be another entry, as in Kafka. ``warm``: the search begins in the last 8 KiB (KAFKA-6432, 2.1).
         """
         low, high = 0, (self.filled if among is None else among) - 1
         if high < 0:

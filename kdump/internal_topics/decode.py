@@ -58,8 +58,7 @@ FRAME_BYTES: Final = 3
 def metadata_message(head: bytes) -> tuple[str, SchemaReader] | None:
     """Return the name and the compiled reader of the metadata message whose frame is ``head``.
 
-    None if the frame's version is not FRAME, or the newest release lacks the message or its version. Requires compiled
-    code.
+    None if the frame's version is not FRAME, or the newest release lacks the message or version. Needs compiled code.
     """
     message = by_type(cluster_metadata.MESSAGES, "Record").get(head[1]) if head[0] == FRAME else None
     versions = None if message is None else message.versions()

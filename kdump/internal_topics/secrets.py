@@ -136,6 +136,7 @@ def is_connect_key(key: bytes | None) -> bool:
 
 
 def uncertain_connect_value(key: bytes | None, value: bytes | None) -> bytes | None:
+    """Like :func:`connect_value`, for a topic that may not be Connect's."""
     return connect_value(key, value, is_certain=False)
 
 

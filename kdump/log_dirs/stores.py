@@ -43,6 +43,7 @@ _FEW_TRIES: Final = {
 
 
 def relevant(settings: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings of stores: of S3A, HDFS and viewfs."""
     return {name: value for name, value in settings.items() if name.startswith(PREFIXES)}
 
 

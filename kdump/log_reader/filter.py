@@ -1,7 +1,7 @@
 r"""The filter of records, and its fast form for batches of magic 2 (:class:`Prefilter`).
 
 RE2 (google-re2) searches expressions in linear time. In Python's ``re``, ``\w+@`` takes quadratic and ``(a+)+b``
-exponential time. ``re`` searches what RE2 lacks or may read in another way, such as references to groups, lookaround,
+exponential time. ``re`` searches what RE2 lacks or may read otherwise: for example lookaround, references to groups,
 atomic groups, possessive or over 1,000 repetitions, flags except ``(?s)`` and ``(?m)``, ``\Z``, inner ``$``, sets with
 ``[`` or ``\S``. ``re`` also searches without RE2, and in the prefilter if no repetition is unbounded: it starts faster.
 """
