@@ -1,4 +1,4 @@
-"""The functions of the Python API for logs: :func:`open`, :func:`check`, :func:`verify_index` and :func:`salvage`."""
+"""Functions of the Python API for logs: :func:`open`, :func:`check`, :func:`verify_index` and :func:`salvage`."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ class LogRecord(RecordOfBatch):
 
     @property
     def datetime(self) -> datetime | None:
-        """The timestamp in UTC; None without a timestamp, and outside the years 1 to 9999."""
+        """The timestamp in UTC; None for -1 (no timestamp), and outside the years 1 to 9999."""
         if timestamps.iso(self.timestamp) is None:
             return None
         return _EPOCH + timedelta(milliseconds=self.timestamp)
@@ -205,7 +205,7 @@ class LogRecord(RecordOfBatch):
 
     @property
     def decoded(self) -> dict[str, Any] | None:
-        """The decoded key and value, as in JSON lines; None if neither is decoded. Needs ``open(..., decode=...)``."""
+        """Decoded key and value, as in JSON lines; None without ``decode``, or if neither has a schema or layout."""
         if self.batch.found.file.decoder is None:
             return None
         found: dict[str, Any] | None = values.decoded(self.batch.found, self.record)
@@ -282,7 +282,7 @@ class Decoding(NamedTuple):
 
     @classmethod
     def of(cls, decode: str, schemas: Path | None, topic: str, subject: str | None) -> Self | None:
-        """Return the options, or None if nothing is decoded. A subject implies ``auto``. Raises UsageError."""
+        """Return the options, or None if nothing is decoded. With a subject ``none`` is ``auto``. Raises UsageError."""
         if decode not in DECODES:
             raise UsageError(f"decode={decode!r} is unknown: use none, auto, avro, protobuf or json")
         if subject is not None and decode == "none":
@@ -369,7 +369,7 @@ class Log:
         return notebook.table(repr(self), names, cells, damage + log.notes)
 
     def __iter__(self) -> Iterator[LogRecord]:
-        """Return the records in the order of partitions and offsets. The iterator raises UnreadableError."""
+        """Return the records, one partition after the other, each in log order. The iterator raises UnreadableError."""
         return chain.from_iterable(map(_records_of, self._of_records()))
 
     def _of_records(self) -> Iterator[LogBatch]:
@@ -395,7 +395,8 @@ class Log:
     def batches(self) -> Iterator[LogBatch]:
         """Yield the batches with selected records. Raises UnreadableError.
 
-        Without filters, ``limit`` and read_committed only headers are read. Each use of ``records`` then reads them.
+        Without filters, ``limit`` and read_committed, records are parsed only by ``records``, at each use. A malformed
+        record is reported only then; a batch with a wrong checksum is always left out as damage.
 
         >>> import kdump
         >>> [(batch.base_offset, batch.count) for batch in kdump.open("golden/brokers/4.2.2", topic="one").batches()]
@@ -416,9 +417,10 @@ class Log:
     def to_arrow(self, columns: str | Iterable[str] | None = None) -> pa.RecordBatchReader:
         """Return the records as a stream of Arrow record batches of about 16,000 rows or 2 MiB, the first ones smaller.
 
-        ``columns`` are names of ``kdump dump -o jsonl``, by default all. The column ``decoded`` (JSON text) needs
-        ``decode``, typed columns need ``schema``. ``timestampType`` is 0 for CreateTime, 1 for LogAppendTime. Requires
-        pyarrow. Raises UsageError for an unknown column; the stream raises UnreadableError.
+        ``columns`` are names of ``kdump dump -o jsonl``, by default all, except ``kind`` and encodings. Payloads in
+        ``decoded`` (JSON text) need ``decode``, typed columns need ``schema``. ``timestampType`` is 0 for CreateTime,
+        1 for LogAppendTime, null in magic 0. Requires pyarrow. Raises UsageError for an unknown column or subject; the
+        stream raises UnreadableError.
 
         >>> import kdump
         >>> kdump.open("golden/brokers/4.2.2", topic="one").to_arrow(["offset", "value"]).read_all().to_pylist()
@@ -495,7 +497,7 @@ class Log:
         """Write the records to a Parquet file, which appears when it is complete; return their number.
 
         Requires pyarrow, and memory for one row group. Raises UsageError if ``path`` exists and ``overwrite`` is False,
-        or if ``path`` is inside an input. Raises UnreadableError if the disk returns an error.
+        or if ``path`` is inside an input. Raises UnreadableError for an unreadable input or an error of the disk.
         """
         rows = self._stream(columns, "parquet")
         return files.to_parquet(rows, path, overwrite=overwrite, inputs=self._paths, note=self.notes.append)
@@ -552,8 +554,8 @@ def _add_damage(damage: list[tuple[str, Damage]], item: DamagedRange) -> None:
 class CheckReport(TableResult):
     """The result of a check. ``findings`` are problems; ``remarks`` do not change the status.
 
-    ``notes`` are sentences on the search for files. ``absent`` has a sentence for each requested topic that is not in
-    the paths. Without topics it has one sentence if the paths have none of the requested partitions.
+    ``notes`` are sentences on the search for files. ``absent`` has a sentence for each requested topic without a
+    requested partition in the paths. Without topics it has one sentence if the paths have none of the partitions.
     """
 
     findings: tuple[Finding, ...]
@@ -565,20 +567,20 @@ class CheckReport(TableResult):
 
     @property
     def status(self) -> int:
-        """The exit status: 0 no problem, 1 unreadable or absent, 3 damage or failing start, 4 wrong derived files."""
+        """Exit status: 1 unreadable or absent, else 3 damage, loss or failing start, else 4 derived file, else 0."""
         return 1 if self.unreadable or self.absent else findings_status(self.findings)
 
     def __repr__(self) -> str:
         return f"<CheckReport: {many(len(self.findings), 'finding')}, status {self.status}>"
 
     def rows(self) -> list[dict[str, object]]:
-        """Return the findings as the objects that ``-o jsonl`` prints."""
+        """Return the findings, without remarks, as the objects that ``-o jsonl`` prints."""
         from kdump.printers.findings_report import finding_line
 
         return [finding_line(one) for one in self.findings]
 
     def to_arrow(self) -> pa.Table:
-        """Return the findings as an Arrow table with the columns of the SQL view of findings. Requires pyarrow.
+        """Return the findings, without remarks, with the columns of the SQL view of findings. Requires pyarrow.
 
         The values of ``expected`` and ``found`` become texts.
 
@@ -681,13 +683,13 @@ class SalvageReport:
     partitions: tuple[Salvaged, ...]
     """For each partition its name, the written segments, and the counts of recovered and lost data."""
     damage: tuple[str, ...] = ()
-    """One sentence for each damaged range of a log, and for each damaged file next to a log."""
+    """A sentence for each damaged range of a log (a batch being written is a note), and each damaged file beside it."""
     unreadable: tuple[UnreadableError, ...] = ()
     notes: tuple[str, ...] = ()
 
     @property
     def status(self) -> int:
-        """The exit status: 0 all replicas are valid, 1 a file is unreadable, 3 damage."""
+        """The exit status: 1 if a file is unreadable, else 3 for damage, else 0."""
         return 1 if self.unreadable else 3 if self.damage else 0
 
 
@@ -705,8 +707,8 @@ def salvage(
     """Write the valid batches of damaged logs as new segments below ``out``, as ``kdump salvage`` does.
 
     ``out`` must be a new or empty folder; it appears when all files are written. Inputs are opened read-only.
-    ``segment_bytes`` is the largest size of a written segment. Raises UsageError if ``out`` has files. Raises
-    UnreadableError if there is no segment, a store does not answer or the disk returns an error.
+    ``segment_bytes`` is the largest size of a written segment; a larger batch gets its own. Raises UsageError if
+    ``out`` has files. Raises UnreadableError if there is no segment, or for an error of a store or of the disk.
 
     >>> import kdump, tempfile
     >>> report = kdump.salvage("golden/damaged/fuzz000", out=tempfile.mkdtemp())
@@ -781,7 +783,7 @@ def open(  # noqa: A001, PLR0913  as in gzip.open: called as kdump.open, each op
     """Return the log at ``path``: a segment, glob, partition folder, log dir or archive, or several of them.
 
     Arguments have the names and meaning of the options of ``kdump dump``. An option that may be given several times is
-    an iterable.
+    an iterable, except ``grep``, which is one expression. The record must have all headers of ``header``.
 
     ``offset`` is an offset, or a pair of first and last offset. The range of time includes ``since``, and ends before
     ``until``. A time is ms, ISO 8601 (UTC unless the text has a zone), an age such as ``-2h``, or a datetime with a
@@ -790,14 +792,14 @@ def open(  # noqa: A001, PLR0913  as in gzip.open: called as kdump.open, each op
     any value.
 
     ``remote`` is the remote storage of tiered topics, ``remote_keys`` maps names of key pairs to files with private
-    keys. Without ``every_replica`` only one replica of each partition is read: the replica with the newest leader
-    epoch, then the highest log end offset. A batch of more than ``max_batch_bytes``, compressed or decompressed, is
-    damage.
+    keys. Without ``every_replica`` one replica of each log is read: the replica with the newest leader epoch, then the
+    highest log end offset. Folders with different topic ids, or without common offsets, count as different logs. A
+    batch of more than ``max_batch_bytes``, compressed or decompressed, is damage.
 
-    ``decode`` decodes payloads with a schema id: for the attribute and column ``decoded``, and for the filters ``key``
-    and ``grep``. The schemas come from ``schemas_topic`` in ``schemas``, by default in ``path``. ``schema`` is a
-    subject or a version of a subject (``orders-value:3``); it adds the typed columns ``keyDecoded`` and
-    ``valueDecoded`` to Arrow tables and DataFrames, and implies ``decode="auto"``.
+    ``decode`` decodes payloads with a schema id, and Kafka's own topics: for the attribute and column ``decoded``, and
+    for the filters ``key`` and ``grep``. The schemas come from ``schemas_topic`` in ``schemas`` (default: ``path``).
+    ``schema`` is a subject or a version of it (``orders-value:3``): Arrow tables and DataFrames get its typed columns,
+    ``keyDecoded`` or ``valueDecoded`` or both, ``schemaId``, ``problem`` and ``why``. ``decode="none"`` is then "auto".
 
     This function reads only the files of ``remote_keys``; the iteration reads the log. Raises UsageError and
     UnreadableError. For an unknown subject of ``schema`` the iteration raises UsageError before the first record.

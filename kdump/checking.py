@@ -1,6 +1,6 @@
 """The complete check of paths, for ``kdump check``, :func:`kdump.check` and SQL. Nothing is printed.
 
-:func:`found` yields all findings of paths. Callers that check partitions in workers call :func:`prepared` before, and
+:func:`found` yields the findings of paths. Callers that check partitions in workers call :func:`prepared` before, and
 pass the results to :meth:`CheckedPaths.steps`, which adds the comparison of log dirs and the dry starts of brokers.
 """
 
@@ -194,7 +194,7 @@ def found(
     """Yield the findings of a check of paths, without remote storage.
 
     ``note`` receives notes, and ``fail`` receives unreadable files. ``progress`` receives the number of bytes read.
-    ``absent`` receives a sentence on each requested topic that is not there.
+    ``absent`` receives a sentence on each requested topic without a requested partition in the paths.
     """
     from kdump.checks.log_dir import LogDirs
     from kdump.log_dirs.finder import Finder
@@ -238,7 +238,7 @@ LOG_DIR_FILES: Final = frozenset({*READERS, file_names.BOOTSTRAP_SNAPSHOT})
 def log_dirs(
     paths: tuple[str, ...], partitions: Iterable[Partition], configs: Mapping[str, str]
 ) -> list[tuple[Files, str]]:
-    """Return log dirs for dry starts: all PATHs if ``configs`` has a node.id, else those inside. Raises StoreError."""
+    """Return log dirs for dry starts: PATHs if ``configs`` has a node.id, else of ``partitions``. Raises StoreError."""
     if node_id(configs) is not None:
         return _each_once(place for path in paths for place in _place(path))
     given = [each for path in paths for each in _given(path)]
@@ -322,7 +322,7 @@ def _holds(folder: str, path: str) -> bool:
 
 
 def searchable(paths: tuple[str, ...], configs: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the PATHs to search. If ``configs`` has a node.id, PATHs are log dirs; missing ones are left out."""
+    """Return the PATHs to search. If ``configs`` has a node.id, PATHs that are files or absent are left out."""
     if node_id(configs) is None:
         return paths
     return tuple(path for path in paths if any(_is_folder(*place) for place in _place(path)))
@@ -350,7 +350,7 @@ def _options(name: str | None, configs: Mapping[str, str], wanted: Wanted, inter
 
 
 def node_id(configs: Mapping[str, str]) -> int | None:
-    """Return the node.id or broker.id in configs, or None. Raises UsageError if it is not a number."""
+    """Return the node.id or broker.id in configs, or None. Raises UsageError unless it is a whole number from 0 on."""
     given = configs.get("node.id", configs.get("broker.id"))
     if given is None:
         return None

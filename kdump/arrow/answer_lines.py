@@ -1,4 +1,4 @@
-"""Converts the lines of answers and findings to Arrow. Each field of a line becomes a column with its name in JSON."""
+"""Converts the lines of answers, and findings, to Arrow tables, with the types of the lines' annotations."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def rows_table(rows: Iterable[dict[str, Any]], shape: pa.Schema) -> pa.Table:
 
 
 def findings_schema() -> pa.Schema:
-    """Return the columns of findings, named as in JSON."""
+    """Return the columns of :func:`finding_row`."""
     types = {"fatal": pa.bool_(), "commands": pa.list_(pa.field("element", pa.string()))}
     types |= dict.fromkeys(("entry", "position", "offset", "missing", "loses"), pa.int64())
     names = finding_row(Finding(level=Level.LOG, file="", kind="crc", text=""))

@@ -65,7 +65,7 @@ def end_of_block(schema: pa.Schema) -> pa.RecordBatch:
 
 
 def schema_of(names: Iterable[str], typed: TypedColumns | None = None) -> pa.Schema:
-    """Return the schema of the columns with these names. ``typed`` has the columns from a registry's schema."""
+    """Return the schema of columns; ``typed`` has those of a subject. A field such as ``value.customer.id`` is text."""
     import pyarrow as pa
 
     fields = []

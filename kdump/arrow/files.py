@@ -109,7 +109,7 @@ class _Output:
 
 
 def write_parquet(schema: pa.Schema, batches: Iterable[pa.RecordBatch], out: BinaryIO) -> int:
-    """Write record batches; return the number of rows. At most one row group is in memory."""
+    """Write record batches; return the number of rows. About one row group is in memory."""
     file, interrupts = ParquetFile(schema, out), signals.Interrupts()
     try:
         for batch in batches:
@@ -139,7 +139,7 @@ class _NotInstalled:
 
 
 def small_arrow() -> None:
-    """Reduce the memory of this process: no pandas, no NumPy, malloc instead of Arrow's pool, one heap for all threads.
+    """Reduce the memory of this process before it imports pyarrow: no pandas, no NumPy, no pool of Arrow, one heap.
 
     pyarrow and DuckDB import pandas and NumPy if installed, which takes 65 MiB and 0.4 s of CPU. These imports are
     blocked for good: DuckDB repeats them at each connection, and a late import of NumPy crashes pyarrow. Arrow's pool
@@ -174,7 +174,7 @@ def _arrow(schema: pa.Schema, batches: Iterable[pa.RecordBatch], out: BinaryIO) 
 
 
 class TableResult:
-    """Base class of results that are Arrow tables in memory. ``paths`` are the input paths."""
+    """Base class of results that convert to an Arrow table in memory. ``paths`` are the input paths."""
 
     __slots__ = ()
     paths: tuple[str, ...]

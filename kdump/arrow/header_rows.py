@@ -1,7 +1,7 @@
 """Makes Arrow rows from batch headers: a row per record (:class:`HeaderRows`) or per batch (the functions).
 
-All values come from the header or the file, so the rows of a batch's records are equal; the header has their number.
-Batches of magic 2 are not decompressed. Batches in a run (:class:`kdump.segments.batch_runs.Run`) need no objects.
+In magic 2 the rows of a batch's records are equal, and the header has their number: nothing is decompressed. Batches in
+a run (:class:`kdump.segments.batch_runs.Run`) become objects only for columns of ``_OF_EACH``.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ RECORD_COLUMNS: Final = frozenset(
     if column.name not in _NOT_OF_HEADERS
     and (column.scope in {"file", "batch"} or column.source == "state.transaction")
 )
-"""The record columns that need only the header of the batch."""
+"""The record columns that have one value for all records of a batch of magic 2."""
 _RUN_COLUMNS: Final = {
     "batch.base_offset": "base_offset",
     "batch.last_offset": "last_offset",
@@ -58,7 +58,7 @@ _RUN_COLUMNS: Final = {
 
 
 class HeaderRows:
-    """Makes rows of records from batch headers. ``names`` are columns of RECORD_COLUMNS; ``lost`` gets damage."""
+    """Makes rows of records from headers (magic 2) or records. ``names``: of RECORD_COLUMNS. ``lost`` gets damage."""
 
     def __init__(self, names: Sequence[str], lost: Callable[[DamagedRange], None]) -> None:
         self._names, self._lost = names, lost
@@ -154,13 +154,13 @@ def _parts(item: SelectedBatch, columns: Sequence[Column]) -> Iterator[tuple[lis
 
 BATCH_COLUMNS: Final = tuple(column for column in rows.BATCH if column.name != "kind")
 _BATCH_ROWS: Final = 1 << 13
-"""Maximum number of rows of an Arrow record batch. The rows of a batch run are not divided, and may exceed it."""
+"""An Arrow record batch is full with this many rows. The batch run that fills it is not divided, and may add more."""
 
 
 def of_batches(
     items: Iterable[SelectedBatch | DamagedRange], names: Sequence[str], lost: Callable[[DamagedRange], None]
 ) -> Iterator[pa.RecordBatch]:
-    """Yield a row per batch, with names of codecs and timestamp types; null if unknown. ``lost`` gets damage."""
+    """Yield Arrow record batches with a row per batch of ``items``; null if unknown. ``lost`` gets damage."""
     known = {column.name: column for column in BATCH_COLUMNS}
     columns = [known[name] for name in names]
     values: list[list[Any]] = [[] for _ in columns]
@@ -254,7 +254,7 @@ _of_batch: Final = attrgetter(*(source.removeprefix("batch.") for source in _BAT
 
 
 def record_batches(found: Iterable[tuple[SegmentFacts, RecordBatch]]) -> Iterator[pa.RecordBatch]:
-    """Yield Arrow record batches with one row per batch. Batches that cannot be decompressed are left out."""
+    """Yield Arrow record batches with one row per batch. Broken compressed batches of magic 0 and 1 are left out."""
     facts: list[tuple[Any, ...]] = []
     for file, batch in found:
         try:

@@ -1,7 +1,7 @@
 """Makes Arrow columns of record fields from objects (:class:`Objects`) or in compiled code (:class:`KernelColumns`).
 
-Both classes collect records, and then return an array for each field of :class:`kdump.formats.record.Record`. After
-that, ``clear()`` must be called before the next ``add()``.
+Both classes collect batches, and then return arrays of fields of :class:`kdump.formats.record.Record`. After that,
+``clear()`` must come before the next batch.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The Arrow columns of records, with their types: the columns of Spark's Kafka source, then all others."""
+"""The Arrow columns of records and batches. The records begin with the columns of Spark's Kafka source."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ RECORD_COLUMNS: Final = _records()
 RECORDS: Final = fields(RECORD_COLUMNS)
 RECORD_NAMES: Final = tuple(field.name for field in RECORDS)
 DECODED: Final = ArrowField(rows.DECODED.name, _TYPES[rows.DECODED.type])
-"""The optional last column of records: the decoded key and value, as JSON text."""
+"""The optional column after RECORDS: the decoded key and value, as JSON text."""
 
 
 def chosen(names: Iterable[str]) -> list[ArrowField]:

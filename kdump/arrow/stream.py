@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from kdump.rows.selection import DamagedRange, SegmentFacts
 
 NAMES: Final = tuple(column.name for column in columns.RECORD if column.name in schema.RECORD_NAMES)
-"""The columns of a record, in the order of JSON lines."""
+"""The Arrow columns of a record, in the order of JSON lines."""
 
 
 def names(wanted: Iterable[str] | None, *, decoded: bool = False, typed: TypedColumns | None = None) -> tuple[str, ...]:
     """Return the column names in ``wanted``, or all names if it is None. Raises UsageError for unknown names.
 
-    With ``decoded`` all names include ``decoded``, and ``wanted`` may have a field of payloads: ``value.customer.id``.
+    Only with ``decoded``, all names include ``decoded``, and ``wanted`` may have a field such as ``value.customer.id``.
     """
     own = () if typed is None else typed.names
     known = (*NAMES, columns.DECODED.name, *own)

@@ -1,11 +1,12 @@
 """Decoded keys and values as Arrow columns with the types of their schemas (:class:`TypedColumns`).
 
-``keyDecoded`` and ``valueDecoded`` have the values, ``schemaId`` the schema id in the payload. If a payload cannot be
-decoded, or has bytes after its value, ``problem`` is the kind of the problem, and ``why`` is a sentence about it.
+``keyDecoded`` and ``valueDecoded`` have the values, ``schemaId`` the schema id of the payload. ``problem``
+is the reason, and ``why`` a sentence, if a payload has no schema, cannot be decoded, does not fit the types, or has
+bytes after its value.
 
-Spark has no times of day, no unsigned integers and no nanoseconds. Times of day and Avro's nanoseconds become the
-stored numbers, as in ``from_avro``. Protobuf's timestamps become microseconds, as in ``from_protobuf``; its ``uint64``
-becomes a decimal. Decimals of more than 38 digits in Spark and DuckDB, or 76 in Arrow, become text.
+Spark has no times of day, no unsigned integers and no nanoseconds. There, times of day and Avro's nanoseconds become
+the stored numbers, as in ``from_avro``. Protobuf's timestamps become microseconds, as in ``from_protobuf``; its
+``uint64`` becomes a decimal. Decimals of more than 38 digits in Spark and DuckDB, or 76 in Arrow, become text.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 METADATA_DIR: Final = "metadata.log.dir"
 NO_IDS: Final = frozenset({Code.META_PROPERTIES_MISSING, Code.META_PROPERTIES_UNREADABLE})
-"""Causes for which the ids of a log dir are unknown."""
+"""Causes of a missing or broken ``meta.properties`` in a log dir that exists."""
 RESERVED: Final = meta_properties.RESERVED_IDS
 """Directory ids below this number do not identify a log dir (UNASSIGNED, LOST, MIGRATING)."""
 
@@ -43,7 +43,7 @@ class Ids(NamedTuple):
 
 
 class DirIds(NamedTuple):
-    """The ids of a log dir, or None and the ``cause`` if ``meta.properties`` is missing or unreadable."""
+    """The ids of a log dir, or None and the ``cause`` for which they are unknown."""
 
     log_dir: LogDirFiles
     ids: Ids | None
@@ -51,7 +51,7 @@ class DirIds(NamedTuple):
 
     @property
     def is_missing(self) -> bool:
-        """Whether the file is missing: the broker does not start. An unreadable file only takes the log dir offline."""
+        """Whether ``meta.properties`` or the log dir is missing: the broker does not start."""
         return self.cause is not None and self.cause.code in {Code.META_PROPERTIES_MISSING, Code.LOG_DIR_MISSING}
 
     @property
@@ -116,7 +116,7 @@ class Verified(NamedTuple):
 
 
 def verify(found: Sequence[DirIds], metadata: LogDirFiles, node_id: int | None) -> Verified:
-    """Verify the ids of a broker's log dirs. ``metadata`` has the metadata log. ``node_id``: from the configs."""
+    """Verify the ids of a broker's log dirs. ``metadata`` is its metadata.log.dir. ``node_id``: from the configs."""
     there = [each for each in found if each.ids is not None]
     cluster = next((each.ids.cluster_id for each in there if each.ids and each.ids.cluster_id is not None), None)
     node = node_id
@@ -223,7 +223,7 @@ class StartOptions(NamedTuple):
 class BrokerDirs:
     """The log dirs of one broker, with its metadata.log.dir. ``is_complete``: it is known to have no other log dirs.
 
-    ``metadata_dir`` is that config, else the first log dir. If other log dirs may exist, it is the one with the log.
+    ``metadata_dir`` is that config, else the first log dir. Unless ``is_complete``, one with a metadata log goes first.
     """
 
     def __init__(self, found: Sequence[DirIds], options: StartOptions, *, is_complete: bool) -> None:
@@ -251,13 +251,13 @@ class BrokerDirs:
 
     @property
     def has_others(self) -> bool:
-        """Whether the broker must have further log dirs, because none of the given ones has its metadata log."""
+        """Whether a KRaft broker must have further log dirs, because none of the given ones has its metadata log."""
         is_known = self.is_complete or self._is_configured or METADATA_FOLDER in names(self.metadata_dir)
         return self.is_kraft and not is_known
 
     @property
     def dispensable(self) -> list[LogDirFiles]:
-        """The log dirs that may be absent: the broker still starts if the others are present."""
+        """The log dirs that may be offline: the broker starts if the others are online. A missing log dir is fatal."""
         if self.has_others:
             return list(self.log_dirs)
         return [each for each in self.log_dirs if each is not self.metadata_dir]
@@ -268,10 +268,10 @@ def brokers(
 ) -> list[BrokerDirs]:
     """Return the log dirs grouped by broker. Raises StoreError.
 
-    If ``options`` has a node.id, all log dirs belong to one broker. Otherwise log dirs with the same node.id and
-    cluster.id belong to one broker. But a copy (the same directory.id and a common partition) counts as a separate
-    broker, and so does a log dir without ids. A log dir with a broken or missing ``meta.properties`` is added to the
-    other broker, if there is only one (:func:`_is_of`). ``partitions`` are the result of a finder: log dirs among them
+    If ``options`` has a node.id, all log dirs belong to one broker. Otherwise log dirs of one storage with the same
+    node.id and cluster.id belong to one broker. But a copy (a common partition, and the same or no directory.id) counts
+    as a separate broker, and so does a log dir without a node.id. Such a log dir is added to the other broker, if there
+    is only one, and if :func:`_is_of` is true. ``partitions`` are the result of a finder: log dirs among them
     are not listed again.
     """
     listed = listed_log_dirs(partitions)
@@ -305,7 +305,7 @@ def brokers(
 
 
 def _is_of(known: Sequence[DirIds], names: Set[str], one: DirIds) -> bool:
-    """Return whether a log dir lacks valid ids, and has no partition of ``names``, the partitions of ``known``."""
+    """Return whether a log dir in the storage of ``known`` lacks only its ids, and has no partition of ``names``."""
     is_broken = one.ids is not None or (one.cause is not None and one.cause.code in NO_IDS)
     return is_broken and one.log_dir.files is known[0].log_dir.files and not names & _partitions(one.log_dir)
 

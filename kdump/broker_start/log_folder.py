@@ -56,7 +56,7 @@ _BY_STATE: Final = {
 
 
 def _is_fixed(path: str) -> bool | None:
-    """Like ``is_fixed`` of :mod:`kdump.kernel.records`. None: the file system has no such attributes."""
+    """Return whether a file is immutable or append-only; None if the file system has no such attributes."""
     from fcntl import ioctl
 
     flags = bytearray(8)  # for immutable bytes, ioctl makes and drops an error
@@ -111,7 +111,7 @@ class LogDirFiles:
 
     @cached_property
     def entries(self) -> "dict[str, Entry]":
-        """The entries of the log dir by name. Raises UnreadableError."""
+        """The entries of the log dir by name; empty if it is absent or no folder. Raises UnreadableError."""
         if not self.is_folder:
             return {}
         found = self.files.entries(self.path or ".") if self._listed is None else self._listed.entries
@@ -145,7 +145,7 @@ class LogDirFiles:
                             yield path
 
     def immutable(self, paths: "Iterable[str]") -> str | None:
-        """Return the first path in a local log dir that is immutable or append-only (``chattr``), or None."""
+        """Return the first path in a local log dir that is immutable or append-only (``chattr`` on Linux), or None."""
         if self.files is not LOCAL or sys.platform != "linux":
             return None
         for path in paths:
@@ -177,7 +177,7 @@ class LogDirFiles:
 
 
 def may_write(owner: os.stat_result, found: os.stat_result) -> bool:
-    """Return whether the mode of a file or folder (``found``) gives the user and group of a log dir write permission.
+    """Return whether the mode of ``found`` lets the ``owner`` of a log dir read and write a file, or use a folder.
 
     A broker opens segments and ``.lock`` for writing. It only reads checkpoints, and replaces them.
     """
@@ -257,7 +257,7 @@ class KnownLog(NamedTuple):
     partition: "Partition | None" = None
     sound: "SoundLog | None" = None
     has_sound_files: bool = False
-    """Whether the files of the leader epochs and of ``topic_id`` are known to be valid."""
+    """Whether the files of the leader epochs and of ``topic_id`` are known to be valid or absent."""
     topic_id: bytes | None = None
     wrong_indexes: "Sequence[str]" = ()
     """The ``.index`` and ``.index.swap`` files (shown paths) with wrong entries."""

@@ -1,12 +1,13 @@
 """Predicts the start of a node for the metadata log (:func:`start`), and makes the metadata image that the node loads.
 
-A node always recovers the whole log. If a snapshot has a newer epoch than the log, or ends after it, the node deletes
-the log. Without a log, a node that is the only controller begins a new one.
+A node always recovers the whole log. It deletes the log if a snapshot has a newer epoch, or the same epoch and a higher
+end. Without a log, a node that is the only controller begins a new one.
 
 These prevent the start: a log that cannot be loaded, another topic id, a damaged ``quorum-state``, and a broken
 ``bootstrap.checkpoint`` (:func:`bootstrap`). A broken, misnamed or missing snapshot prevents it, too. So does a record
-that cannot be replayed, or is too new for the release. Sources: Kafka's KafkaMetadataLog (KafkaRaftLog from 4.1),
-FileQuorumStateStore, KafkaRaftClient, KRaftControlRecordStateMachine, RecordsSnapshotReader and QuorumController.
+that is too new for the release or, on a controller, cannot be replayed. Sources: Kafka's KafkaMetadataLog
+(KafkaRaftLog from 4.1), FileQuorumStateStore, KafkaRaftClient, KRaftControlRecordStateMachine, RecordsSnapshotReader
+and QuorumController.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ _SNAPSHOT_ENDS: Final = tuple(
 
 
 class MetadataStart(NamedTuple):
-    """The metadata log after a start. ``image`` is None without records or a needed snapshot, or if the load fails."""
+    """The metadata log after a start. ``image`` is None for an empty log, a missing snapshot, or a failed load."""
 
     log: LogStart
     image: ClusterImage | None
@@ -196,7 +197,7 @@ def _is_beyond(
     folder: log_folder.LogFolder,
     whole: ClusterImage | None,
 ) -> bool:
-    """Return whether a snapshot has a newer epoch than the log, or ends after it (``truncateToLatestSnapshot``)."""
+    """Return whether a snapshot has a newer epoch, or the same and a higher end (``truncateToLatestSnapshot``)."""
     if whole is not None and newest.epoch <= whole.epoch and newest.end_offset <= end:
         return False
     epoch = max((entry.epoch for entry in folder.epochs if entry.start_offset < end), default=0)
@@ -261,7 +262,7 @@ def _replay(
 def _levels(
     image: ClusterImage, newest: SnapshotFile | None, release: StartRelease, folder: log_folder.LogFolder
 ) -> Iterator[StartCause]:
-    """Yield the cause if the release does not support the metadata.version, or if the record of it is missing."""
+    """Yield the cause if the release does not support the metadata.version, or needs one that is not there."""
     level = image.features.metadata_version
     if METADATA_VERSION in image.features.levels:
         if not release.lowest_level <= level <= release.highest_level:

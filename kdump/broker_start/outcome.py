@@ -1,4 +1,4 @@
-"""The result of a dry start: a :class:`BrokerStart` per broker, with a :class:`LogStart` per partition folder."""
+"""The result of a dry start: a :class:`BrokerStart` per broker, with its partition folders and new empty logs."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -17,16 +17,16 @@ CONTROLLERS_HAVE_IT: Final = (
 )
 """The reason why the start of a node does not depend on its own metadata log, if there are other controllers."""
 NO_METADATA_LOG: Final = "no metadata log is in these log dirs, so the partitions of the broker are unknown"
-"""The reason why the start of a node is unknown, if the paths may lack a log dir. Its file is None without KRaft."""
+"""The reason why the start of a node is unknown, if the paths may lack a log dir."""
 
 
 class StartOutcome(StrEnum):
     """The state of a partition after the start."""
 
     LOADED = "loaded"
-    """The log is opened unchanged."""
+    """The log is opened without recovery, and no byte of a ``.log`` is removed."""
     RECOVERED = "recovered"
-    """Segments from the recovery point on are read after an unclean stop; every byte is kept."""
+    """Segments from the recovery point on are read after an unclean stop; no byte of a ``.log`` is removed."""
     TRUNCATED = "truncated"
     """Bytes of ``.log`` files are removed: see :attr:`LogStart.cuts`."""
     CREATED_EMPTY = "created-empty"
@@ -71,9 +71,9 @@ class LogStart(NamedTuple):
     """The state after the start; None if the files do not determine it."""
     log_start_offset: int | None = None
     log_end_offset: int | None = None
-    """The log start offset and log end offset after the start; None for a deleted, offline, ignored or unknown log."""
+    """The log start offset and log end offset after the start; None for a deleted, offline, ignored or unloaded log."""
     causes: tuple[StartCause, ...] = ()
-    """The reasons for the outcome, the gravest first. Empty if the log is intact."""
+    """The reasons for the outcome and other problems, the gravest first."""
     cuts: "tuple[Cut, ...]" = ()
     recovered: tuple[str, ...] = ()
     """The ``.log`` files that recovery reads."""
@@ -81,7 +81,7 @@ class LogStart(NamedTuple):
     splits: tuple[str, ...] = ()
     """The ``.log`` files that are split because they have an offset 2^31 or more above their base offset."""
     topic_id: bytes | None = None
-    """The topic id in ``partition.metadata``."""
+    """The topic id in ``partition.metadata``; None without it, or if the log was not loaded."""
     assigned_id: bytes | None = None
     """The id that the metadata log has for this topic name."""
     is_assigned: bool | None = None
@@ -102,7 +102,7 @@ class LogStart(NamedTuple):
 
 
 class OfflineDir(NamedTuple):
-    """A log dir that the broker does not serve, and the reason."""
+    """A log dir that the broker does not serve, and the reason. After ``start_alone()``: the path of a folder."""
 
     log_dir: str
     cause: StartCause
@@ -118,10 +118,10 @@ class BrokerStart(NamedTuple):
     starts: bool | None
     """Whether the broker starts. None if the files do not determine it: :attr:`unknown` has the reasons."""
     fatal: tuple[StartCause, ...] = ()
-    """The reasons why the broker does not start; empty unless ``starts`` is False."""
+    """The reasons why the broker does not start. Empty unless ``starts`` is False, or after ``start_alone()``."""
     offline: tuple[OfflineDir, ...] = ()
     logs: tuple[LogStart, ...] = ()
-    """All logs, including those that a failing start does not reach."""
+    """The logs, including those that a failing start does not reach."""
     closed: Mapping[str, tuple[str, ...]] = {}
     """Log dir -> the shown paths in it for which the owner of the log dir has no write permission."""
     no_writes: Mapping[str, str] = {}
@@ -139,7 +139,7 @@ class BrokerStart(NamedTuple):
     is_sole_controller: bool = False
     """Whether the node is a controller, and the files and configs name no other."""
     image: "ClusterImage | None" = None
-    """The image of the broker's own metadata log; None if its log dirs hold none."""
+    """The image of the broker's own metadata log; None if there is none, or if it is empty or cannot be loaded."""
     bootstrap_release: str | None = None
     """The oldest release that supports the level in ``bootstrap.checkpoint``, if the metadata log is empty."""
 

@@ -94,7 +94,7 @@ class StartRelease(NamedTuple):
         return self.number[:2] == max(LAST_MINORS.items())
 
     def too_new(self, found: Batches, file: str) -> Iterator[StartCause]:
-        """Yield the first reason, if any, why the release cannot read these batches of the metadata log."""
+        """Yield the first reason, if any, why an older release cannot read these batches of the metadata log."""
         if self.is_newest:
             return
         from kdump.internal_topics import cluster_metadata

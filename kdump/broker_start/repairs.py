@@ -38,7 +38,7 @@ MOVED: Final = frozenset(
         Code.NO_FILE,
     }
 )
-"""Causes that are repaired by moving the file away: a broker starts without the file."""
+"""Causes that are repaired by moving the file or folder away: a broker starts without it."""
 ADVICE: Final = {
     Code.FOREIGN_FOLDER: "Move the folder out of the log dir.",
     Code.NAME: "Move the file out of the log dir: no broker reads it.",
@@ -155,7 +155,7 @@ class Repairs:
         return text
 
     def commands(self, cause: StartCause) -> Iterator[str]:
-        """Yield the commands that remove a cause. With log dirs of other brokers, yield only a check without them."""
+        """Yield commands that remove or examine a cause; with log dirs of other brokers, only a check without them."""
         file = cause.file
         if file is None or (self.is_mixed and cause.code not in FOREIGN):
             return
@@ -296,7 +296,7 @@ class Repairs:
         return own if id_of(own) else self._start.cluster_id
 
     def _others_cluster(self) -> str | None:
-        """Return the cluster id of all log dirs of other brokers; None if there are none or several such ids."""
+        """Return the only cluster id in the log dirs of all brokers; None if there is none, or if there are several."""
         found = set(self._clusters.values())
         return found.pop() if len(found) == 1 else None
 

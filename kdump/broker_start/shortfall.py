@@ -1,7 +1,8 @@
-"""Finds partitions that lack all their records: the folder is missing, or the log is empty.
+"""Finds partitions whose folder is missing, or whose log is empty although it had records.
 
-Other files prove that there were records: the assignment in the metadata log, checkpoints, producer snapshots, indexes,
-leader epochs, and committed offsets of groups. Only ``kdump check`` finds logs that lack just their last records.
+Files prove earlier records: checkpoints, producer snapshots, indexes, leader epochs, and committed offsets of groups. A
+missing folder is also reported if only the metadata log assigns it to an existing log dir. Only ``kdump check`` finds
+logs that lack just their last records.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ EVIDENCE: Final = frozenset({CLUSTER_METADATA, CONSUMER_OFFSETS})
 
 
 class Shortfall(NamedTuple):
-    """A partition that lacks all its records. ``missing`` is the number of records, or 0 if it is unknown."""
+    """A partition that lacks all its records. ``missing`` is their number; 0 if it, or if any existed, is unknown."""
 
     topic: str
     partition: int
@@ -137,7 +138,8 @@ def shortfalls(
 ) -> Iterator[Shortfall]:
     """Yield the partitions that lack all their records. ``takes`` returns whether a partition is requested.
 
-    ``places`` are log dirs. ``partitions`` are the folders found in them. ``fail`` receives unreadable files.
+    ``places`` are log dirs. ``partitions`` are the folders found in them. ``fail`` receives an unreadable file, which
+    ends the search in the log dirs of its broker. Raises StoreError.
     """
     known = {part.files.shown(part.folder): part for part in partitions}
     for broker in brokers(places, StartOptions()):

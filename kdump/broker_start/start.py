@@ -61,7 +61,7 @@ def dry_start(
     image: ClusterImage | None = None,
     states: Mapping[str, LogDirState] | None = None,
 ) -> BrokerStart:
-    """Return the result of a broker's start. Raises StoreError. :attr:`BrokerStart.unknown` has other unreadable files.
+    """Return the result of a broker's start. Raises StoreError. Other unreadable files make parts of it unknown.
 
     ``known``: shown path of a folder -> facts from a check. ``image`` is the image of the metadata log, if all its
     records could be applied. ``states``: shown path of a log dir -> its state, if it was read before.
@@ -312,7 +312,7 @@ class _BrokerRun:
         return (self.image.voter_ids if self.image is not None else []) or self._configured_voters() or [*self.voters]
 
     def _configured_voters(self) -> list[int]:
-        """Return the node ids in the config controller.quorum.voters (``1@host:9093,2@...``), in order."""
+        """Return the node ids in the config controller.quorum.voters (``1@host:9093,2@...``), sorted."""
         given = filter(None, self.options.configs.get(VOTERS, "").split(","))
         found = (each.strip().partition("@")[0] for each in given)
         return sorted(voter for each in found if (voter := java_integer(each, 32)) is not None and voter >= 0)
@@ -395,7 +395,7 @@ class _BrokerRun:
         return None if state is None else state.offsets.get(name)
 
     def _checkpoint(self, log_dir: LogDirFiles, name: str, *, late: bool = False) -> Offsets:
-        """Return the offsets of a checkpoint. A broken file takes the log dir offline, unless it is read ``late``."""
+        """Return the offsets of a checkpoint. Damage, except of a number, takes the log dir offline unless ``late``."""
         if (known := self._read_before(log_dir, name)) is not None:
             return known
         entry = log_dir.entry(name)
@@ -448,7 +448,7 @@ class _BrokerRun:
         return _not_loaded(folder, cause)
 
     def _stray(self, folder: log_folder.LogFolder, log: LogStart) -> LogStart:
-        """Return the log with outcome STRAY if the broker makes it stray, None if this is unknown, else unchanged."""
+        """Return the log with its assignment. The outcome is STRAY if it becomes stray, and None if this is unknown."""
         if self.image is not None:
             topic = self.image.topics.by_name.get(log.topic)
             log = log._replace(assigned_id=None if topic is None else topic.id, is_assigned=self._is_assigned(log))

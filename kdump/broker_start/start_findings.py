@@ -1,4 +1,4 @@
-"""Makes findings from the result of a dry start: why a broker does not start, and the records that are lost or missing.
+"""Makes findings from the result of a dry start: problems of the start, and the records that are lost or missing.
 
 Records are missing if other files prove that the log had more offsets: checkpoints, producer snapshots, indexes, leader
 epochs, committed offsets, or the metadata log. :mod:`~kdump.broker_start.repairs` has the advice on causes.
@@ -58,7 +58,7 @@ class LogEvidence(NamedTuple):
     base: int = 0
     """The base offset of the first segment."""
     is_reported: bool = False
-    """Whether the check reports missing records at the end of the log."""
+    """Whether the check reports records at the end of the log, as missing or as removed by recovery."""
     cuts_are_reported: bool = False
     """Whether the check reports the records that recovery removes."""
     recovers: bool = False
@@ -95,11 +95,11 @@ class Context(NamedTuple):
     takes: Callable[[str, int], bool] = lambda _topic, _number: True
     """Whether --topic and --partition select a partition."""
     tiered: Container[str] | None = None
-    """The topics with remote storage, from the metadata log; None if they are unknown."""
+    """The topics with remote storage; None if they are unknown."""
 
 
 def findings(start: BrokerStart, context: Context) -> Iterator[Finding]:
-    """Yield the findings on one broker's start: fatal causes first, then offline log dirs, then partitions."""
+    """Yield the findings on one broker's start: fatal causes, log dirs and, without foreign log dirs, partitions."""
     return _StartFindings(start, context).all()
 
 
@@ -751,7 +751,7 @@ class _StartFindings:
             )
 
     def _unread_indexes(self, log: LogStart) -> Iterator[Finding]:
-        """Yield the findings on folders named like time indexes. A broker opens these only after the start."""
+        """Yield the findings on folders and sockets named like time indexes. A broker opens them after the start."""
         for cause in log.causes:
             if cause.code is Code.INDEX_UNREADABLE:
                 yield Finding(
@@ -893,7 +893,7 @@ class _StartFindings:
         )
 
     def _may_be_compacted(self, log: LogStart) -> bool:
-        """Return whether the topic is compacted in the metadata log. The number of its records is then unknown."""
+        """Return whether the topic is compacted in the metadata log. The number of lost records is then unknown."""
         return bool(self.context.ids) and log.topic in self.context.compacted
 
     def _start_raised(self, log: LogStart, least: int) -> Finding:

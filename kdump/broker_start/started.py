@@ -68,7 +68,7 @@ def metadata_image(
 
 
 def known(results: Sequence[CheckedPartition], partitions: Sequence[Partition]) -> dict[str, KnownLog]:
-    """Return folder -> the facts that its check has found. A dry start then need not read the log again."""
+    """Return folder -> the facts that its check has found. A dry start then need not read a valid log again."""
     listed = {part.files.shown(part.folder): part for part in partitions if part.is_listed}
     found = {}
     for one in results:
@@ -286,7 +286,7 @@ def _others(replicas: Mapping[tuple[str, int], Sequence[int]], own: int | None, 
 
 
 def verdicts(started: Sequence[Started], found: Sequence[Finding], *, unreadable: bool = False) -> list[StartVerdict]:
-    """Return a verdict on each broker. If there are several brokers, the first verdict lists the log dirs of each.
+    """Return a verdict on each broker. If there are several brokers, a verdict on all of them comes first.
 
     ``found``: all findings. ``unreadable``: a file could not be read. Without a dry start, there is a verdict only if a
     finding is grave.

@@ -1,4 +1,4 @@
-"""Compares log dirs with each other, and reports missing ``meta.properties``.
+"""Compares the ids and partitions of log dirs, and reports missing ``meta.properties``.
 
 The log dirs of one node must have the same cluster id. They must not share a directory.id or a partition. Sources:
 Kafka's classes MetaPropertiesEnsemble (3.7, KIP-858) and LogManager.

@@ -35,7 +35,7 @@ def is_credible(offset: int) -> bool:
 
 
 def epochs_of(part: Partition) -> tuple[EpochEntry, ...] | None:
-    """Return the leader epochs of a partition; None for an invalid file, which the check of the folder reports."""
+    """Return the leader epochs of a partition; None if the file is absent, unreadable or invalid."""
     try:
         return part.leader_epochs(lambda _: None)
     except UnreadableError:

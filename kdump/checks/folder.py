@@ -1,4 +1,4 @@
-"""Checks a partition folder: its name, the states of its segments, and its files other than logs and indexes."""
+"""Checks a partition folder: its state, the states of its segments, and its files other than logs and indexes."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def check(
     fail: Callable[[UnreadableError], None] = raise_it,
     parsed: dict[str, Any] | None = None,
 ) -> Iterator[Finding]:
-    """Yield the findings on the files beside the segments, and on the folder itself.
+    """Yield the findings on the files beside the segments, except indexes, and on the states of folder and segments.
 
     ``dirs`` checks the files of the log dir. ``fail`` receives unreadable files; by default it raises. ``parsed``
     receives the content of valid files by name: producer snapshots, and those in :data:`READERS`.

@@ -194,7 +194,7 @@ class LogCheck:
     the records in batches too, and decode those of Kafka's own topics. ``epochs`` are the entries of
     leader-epoch-checkpoint, or None without the file. ``gaps``: the facts that may explain gaps in offsets. ``at`` is
     the current time in ms. No consumer receives records below ``log_start``. So a wrong checksum there is only a
-    remark. In a segment that ends at or below ``log_start`` all damage is only a remark.
+    remark. In a segment that ends at or below ``log_start`` every damaged range is only a remark.
     """
 
     def __init__(
@@ -289,6 +289,7 @@ class LogCheck:
         """Yield the findings on the whole log: gaps, timestamp types, open transactions and future timestamps.
 
         A gap in the newest segment is a loss if compaction is unknown. Any gap is a loss if compaction is excluded.
+        Gaps after the first MOST_GAPS are only counted.
         ``cut`` has the base offsets of segments whose index points past their log: a gap after such a segment is a
         loss. ``vanished`` has offsets in both indexes that no batch has: a gap with such an offset is a loss, or the
         next batch has a wrong offset that is too high for the indexes. ``restored`` has ranges of offsets (begin, end)
@@ -634,7 +635,7 @@ class LogCheck:
             self._report(Code.KEY_SIZE, "a key or value has a negative size other than -1 (null)", message.position)
 
     def _two_writers(self, batch: RecordBatch, base: int) -> str:
-        """Return the advice on the first offset that two leaders wrote; "" for later ones."""
+        """Return the advice on the first batch that goes back to an offset of another leader epoch; "" for others."""
         folder = posixpath.dirname(self._file)
         topic, partition = folder_name(folder)
         epochs = sorted({self._epoch, batch.partition_leader_epoch}) if isinstance(batch, Batch) else []
@@ -778,7 +779,7 @@ class LogCheck:
     def _stops(
         self, batch: RecordBatch, kind: str, why: str, *, expected: str | None = None, found: str | None = None
     ) -> None:
-        """Add the finding on a batch with a correct CRC that consumers cannot read."""
+        """Add the finding on a batch with a correct CRC and invalid records."""
         self._report(
             kind,
             f"the CRC of the batch is correct, but {why}",
@@ -791,7 +792,7 @@ class LogCheck:
         )
 
     def _around(self, batch: RecordBatch) -> str:
-        """Return the advice on a batch that consumers cannot read: the commands that copy the batches around it."""
+        """Return the advice on a batch with invalid records, with commands that copy the batches around it."""
         if METADATA_LOG in self._file:
             return (
                 "The batch was written with this fault: a controller cannot replay it. Take the log of another "

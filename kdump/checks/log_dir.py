@@ -106,16 +106,16 @@ class LogDir(NamedTuple):
     high_watermark: int | None = None
     log_start: int | None = None
     first_dirty: int | None = None
-    """The first offset that the log cleaner has not read: 0 if its checkpoint has none; None without the checkpoint."""
+    """The first offset that the log cleaner has not read: 0 if its checkpoint has none; None without a valid one."""
     cleaned: bool | None = None
-    """Whether the cleaner checkpoint has the partition; None without a cleaner checkpoint."""
+    """Whether the cleaner checkpoint has the partition; None without a valid one."""
     properties: MetaProperties | None = None
 
 
 class LogDirs(LogDirStates):
-    """The log dirs of the checked partitions. Each file is read once, and each problem is reported once.
+    """The log dirs of the checked partitions. Each file is read once, and each finding is made once.
 
-    ``dispensable``: the shown paths of the log dirs that may be missing when their broker starts. ``report`` receives
+    ``dispensable``: the shown paths of the log dirs that may be offline when their broker starts. ``report`` receives
     broken and unreadable files too.
     """
 
@@ -176,7 +176,7 @@ class LogDirs(LogDirStates):
             super().wrong(name, path, damage)
 
     def is_dispensable(self, log_dir: str) -> bool:
-        """Return whether a broker starts without this log dir (shown path)."""
+        """Return whether a broker starts while this log dir (shown path) is offline."""
         return (log_dir or ".") in self._dispensable
 
 
@@ -199,7 +199,7 @@ def _incredible(partition: Partition, state: LogDirState) -> Iterator[Finding]:
 
 
 def check(partition: Partition, fail: Callable[[UnreadableError], None] = raise_it) -> Iterator[Finding]:
-    """Yield the findings on a log dir, except those on files in :data:`READERS`. ``fail`` receives unreadable files."""
+    """Yield the findings on a folder with files of :data:`READERS`, except on these. ``fail`` gets unreadable files."""
     files, folder = partition.files, partition.state_dir or ("." if partition.files is LOCAL else "")
     try:
         entries = partition.entries if partition.topic is None and partition.is_listed else files.entries(folder)

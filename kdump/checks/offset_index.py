@@ -78,7 +78,7 @@ class OffsetIndexCheck(IndexFileCheck):
     """Checks one ``.index``. The caller passes the batches of its log in order."""
 
     def __init__(self, file: str, data: bytes, base_offset: int, log_size: int | None) -> None:
-        """``log_size`` is in bytes. It is None without a log; entries are then only compared with each other."""
+        """``log_size`` is in bytes. It is None without a log; entries are then checked without it."""
         super().__init__(file)
         self.index = OffsetIndex(data, base_offset)
         self.first_fault_of_log: tuple[int, DamageError] | None = None
@@ -95,7 +95,7 @@ class OffsetIndexCheck(IndexFileCheck):
         """The number of the latest entry whose batch was passed to :meth:`batch`; -1 if there is none."""
 
     def _in_order(self) -> Sequence[int]:
-        """Check the entries without the log. Return the numbers of the valid entries, sorted by position."""
+        """Check the entries without batches. Return the numbers of the valid entries, sorted by position."""
         filled, size = self.index.filled, INT64_END if self._log_size is None else self._log_size
         if not filled:
             return ()
@@ -237,7 +237,7 @@ class OffsetIndexCheck(IndexFileCheck):
         """Yield the findings. ``valid_end`` is the position after the last batch that was read.
 
         ``closed``: no broker writes to the segment. If not ``readable``, the log is damaged at ``valid_end``: later
-        entries are not checked.
+        entries are not compared with it.
         """
         if self._pending is not None:
             if readable:

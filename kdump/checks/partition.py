@@ -1,4 +1,4 @@
-"""Checks the segments of a partition: logs and indexes in one pass (:func:`check`). Other files are not checked."""
+"""Checks the indexes of a partition and, with a LogCheck, its logs in the same pass (:func:`check`)."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def check(
     ``log`` checks the batches in the same pass, and ``tap`` receives batches and damage. Without ``log``, only the
     indexes are checked, and ``tap`` is not called. If the user left out a segment, its neighbours are not compared with
     each other. ``read`` receives the number of bytes read since its last call. ``fail`` receives unreadable files (the
-    default raises). ``jobs`` processes share a large segment if there is a ``log`` and no ``tap``.
+    default raises). ``jobs`` processes may share a large segment if there is a ``log`` and no ``tap``.
     """
     segments, orphans = _with_logs(partition, fail)
     newest = _newest(partition, segments, fail)

@@ -94,10 +94,10 @@ def check(
 ) -> Iterator[Finding]:
     """Yield the findings on tiered topics. ``local`` and ``remote`` are partitions of log dirs and of remote storage.
 
-    ``listed``: the segments in ``__remote_log_metadata``. If no record of it was read, the only finding is a remark.
-    ``at`` is the current time in ms; if it is None, no copy or deletion is reported as stuck. Segments in ``unread``
-    are not reported as absent. If an object store does not return a topic id, ``fail`` receives the error, and missing
-    offsets of the partition are not reported.
+    ``listed``: the segments in ``__remote_log_metadata``. Without any record of it there is at most one remark. ``at``
+    is the current time in ms; if it is None, no copy or deletion is reported as stuck. Segments in ``unread`` are not
+    reported as absent. If an object store does not return a topic id, ``fail`` receives the error, and missing offsets
+    and leader epochs of the partition are not reported.
     """
     unsure: set[tuple[str | None, int | None]] = set()
     places = _places(_identified(local, unsure, fail), remote, listed, unread)

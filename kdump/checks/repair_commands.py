@@ -1,4 +1,4 @@
-"""Makes shell commands that repair log dirs. The commands delete nothing; kdump only prints them."""
+"""Makes shell commands that repair, copy or compare log dirs. kdump only prints them."""
 
 from __future__ import annotations
 

@@ -133,7 +133,7 @@ class TimeIndexCheck(IndexFileCheck):
         """Yield the findings.
 
         ``closed``: no broker writes to the segment. ``offsets_good``: all entries of ``.index`` are correct. If not
-        ``readable``, the log is damaged: missing entries, and entries after the damage, are not reported.
+        ``readable``, the log is damaged: missing entries are not reported, and later entries not compared with it.
         """
         if readable:
             for slot in self._slots[self._at :]:

@@ -62,13 +62,13 @@ class CheckOptions(NamedTuple):
     compacted: frozenset[str] = frozenset()
     """The topics with ``cleanup.policy=compact`` in the metadata log: gaps in their offsets are normal."""
     alone: frozenset[str] = frozenset()
-    """The topics with one replica, from the metadata log."""
+    """The topics whose partitions all have one replica, from the metadata log."""
     ids: Mapping[str, str] = {}
     """Topic name -> id in base64, from the metadata log."""
     release: tuple[int, ...] = ()
     """The number of the release of the dry starts; () for the newest."""
     dispensable: frozenset[str] = frozenset()
-    """The log dirs that may be missing when their broker starts: see :class:`kdump.checks.log_dir.LogDirs`."""
+    """The log dirs that may be offline when their broker starts: see :class:`kdump.checks.log_dir.LogDirs`."""
 
 
 class CheckedPartition(NamedTuple):
@@ -86,9 +86,9 @@ class CheckedPartition(NamedTuple):
     start: int | None = None
     """The base offset of the first segment; None if the log has no segment."""
     end: int | None = None
-    """The offset after the last valid batch, or the base offset of an empty last segment. None if unknown."""
+    """The offset after the last valid or damaged batch, or base offset of an empty last segment. None if unknown."""
     sound_end: int | None = None
-    """The log end offset if all batches are valid and in order, and all files were read; else None."""
+    """The log end offset if the batches are valid, in order, in segments in use, and all files were read; else None."""
     reaches: Mapping[str, int] = {}
     """Kind of file beside the log -> the lowest possible log end offset that it proves."""
     begins: Mapping[str, int] = {}

@@ -120,7 +120,7 @@ class Answering:
     def partitions(self, paths: Sequence[str] | None = None, loose: Name = BY_PATH) -> list[Partition]:
         """Return the selected partitions of ``paths`` (by default all paths), and the partitions of topics in ``also``.
 
-        If the name of a folder has no topic and partition, its log gets the name ``loose``.
+        A log in a folder without topic and partition gets the name ``loose`` if the user gave its path.
         """
         wanted = self.asked._replace(topics=(), partitions=frozenset()) if self._also else self.asked
         finder = Finder(wanted, self.session.report._replace(note=discard))

@@ -1,7 +1,7 @@
 """The help of a command: one screen for ``--help``, the full text for ``kdump help COMMAND``.
 
-A screen has at most SCREEN lines of 80 columns: usage, first paragraph, EXAMPLES examples, exit status and the
-command's own options. Options that several commands share are only named; ``kdump help options`` explains them.
+A screen has SCREEN lines if possible: usage, first paragraph, up to EXAMPLES examples, exit status and the command's
+own options. Options that several commands share are only named; ``kdump help options`` explains them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _CLAUSE_ENDS: Final = (r"\. ", r"; ", r": ", r" \(")
 
 
 class Command(click.Command):
-    """A command whose help fits on a screen."""
+    """A command whose options are shortened so that its help fits on a screen."""
 
     def __init__(
         self,
