@@ -612,8 +612,8 @@ def check(
 ) -> CheckReport:
     """Return the findings of ``kdump check``: damage, wrong indexes, and the result of a broker's start.
 
-    ``at`` is the time that counts as now: ms, ISO 8601 or a datetime. With ``headers_only`` no records are read. Raises
-    UsageError.
+    ``at`` is the time that counts as now: ms, ISO 8601 or a datetime. With ``headers_only`` the check omits all records
+    except control records. Raises UsageError.
 
     >>> import kdump
     >>> kdump.check("golden/brokers/4.2.2/one-0").status

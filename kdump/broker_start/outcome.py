@@ -123,7 +123,7 @@ class BrokerStart(NamedTuple):
     logs: tuple[LogStart, ...] = ()
     """The logs, including those that a failing start does not reach."""
     closed: Mapping[str, tuple[str, ...]] = {}
-    """Log dir -> the shown paths in it for which the owner of the log dir has no write permission."""
+    """Log dir -> the shown paths in it that a broker opens for writing, but that its owner may not write."""
     no_writes: Mapping[str, str] = {}
     """Log dir -> the reason why its file system cannot be written: ``full`` or ``mounted read-only``."""
     unserved: tuple[StartCause, ...] = ()

@@ -214,7 +214,7 @@ class _StartFindings:
                 )
 
     def _counts(self, cause: StartCause) -> bool:
-        """Return whether a cause is fatal. A missing ``meta.properties`` is not fatal in a copy or an old log dir."""
+        """Return whether a cause is fatal. A missing ``meta.properties`` is not if it may be a broker of 0.8."""
         is_modern = self.context.is_kraft or self.context.is_complete
         return is_modern or cause.code is not Code.META_PROPERTIES_MISSING
 

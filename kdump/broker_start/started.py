@@ -128,7 +128,7 @@ class Started:
     def starts(self) -> bool | None:
         """Whether the broker starts: False with a fatal finding, None if unknown.
 
-        A missing meta.properties is not fatal, because a broker of 0.8 writes no such file.
+        A missing meta.properties is not fatal if a broker of 0.8 may have written the log dirs: it has no such file.
         """
         starts = self.result.starts
         return None if starts is False and not any(one.fatal for one in self.findings) else starts

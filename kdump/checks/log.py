@@ -191,7 +191,7 @@ class LogCheck:
     """Checks the log of one partition. Call :meth:`begin` for each segment in offset order, and pass its regions.
 
     ``findings`` has the findings on single segments; :meth:`finish` yields those on the whole log. ``records``: check
-    the records in batches too, and decode those of Kafka's own topics. ``epochs`` are the entries of
+    not only control records but all, and decode those of Kafka's own topics. ``epochs`` are the entries of
     leader-epoch-checkpoint, or None without the file. ``gaps``: the facts that may explain gaps in offsets. ``at`` is
     the current time in ms. No consumer receives records below ``log_start``. So a wrong checksum there is only a
     remark. In a segment that ends at or below ``log_start`` every damaged range is only a remark.

@@ -44,7 +44,7 @@ READABLE_CHANGES: Final = "to list the metadata changes that can be read"
 
 
 class CheckOptions(NamedTuple):
-    """The options of a check. ``records``: check the records in batches too.
+    """The options of a check. ``records``: check not only control records, but all.
 
     ``interval``: the index.interval.bytes of a topic that is not in ``intervals``.
     ``at`` is the current time in ms, or None. Timestamps more than an hour after it are reported.
