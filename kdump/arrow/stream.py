@@ -47,7 +47,7 @@ def joined(batches: Iterable[pa.RecordBatch], most_rows: int | None = None) -> I
     """Join consecutive small record batches, such as those of small segments.
 
     The first results are small, so that the first row comes soon; later results grow. An empty batch
-    (:func:`kdump.arrow.columns.end_of_block`) ends the current result.
+    (:func:`kdump.arrow.columns.end_of_block`) ends the current result, and is dropped.
     """
     held: list[pa.RecordBatch] = []
     rows = size = 0

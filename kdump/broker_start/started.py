@@ -346,7 +346,7 @@ def _closed(partitions: Sequence[Partition]) -> set[str]:
     A broker preallocates both indexes of the newest segment (AbstractIndex), and trims them when it closes the log. If
     more than a fifth of the logs in a log dir are trimmed, none counts as closed. If one index of a log still has the
     preallocated size that is usual in the log dir, the log is not closed: another program changed the other index.
-    Folders that replace a folder in ``LOG_DIR.aside`` do not count: kdump salvage writes trimmed indexes.
+    Trimmed folders that replace a folder in ``LOG_DIR.aside`` do not count: kdump salvage writes trimmed indexes.
     """
     found: set[str] = set()
     by_dir: dict[str, dict[str, tuple[int, int]]] = {}

@@ -168,7 +168,7 @@ class IndexCheck:
             self.txns.ended(ended)
 
     def finish(self, *, readable: bool = True) -> Iterator[Finding]:
-        """Yield the findings, file by file. If not ``readable``, entries after damage in the log are not checked."""
+        """Yield the findings; none on indexes of a misnamed log, or on entries after damage if not ``readable``."""
         files = self.files
         if files.log_size is None:
             yield Finding(
@@ -209,7 +209,7 @@ class IndexCheck:
 
     @property
     def closed(self) -> bool:
-        """Whether no broker writes to the segment: a later segment exists, or one of its indexes is trimmed.
+        """Whether no broker writes to the segment: a later one exists, or an index is trimmed or missing.
 
         Only then are entries for the last batches required.
         """

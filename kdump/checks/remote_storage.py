@@ -157,7 +157,7 @@ def _places(
 
 
 def _there(place: _TieredPartition, segments: list[RemoteSegment], *, is_damaged: bool) -> Iterator[Finding]:
-    """Compare listed and stored segments. If the list ``is_damaged``, an unlisted segment is only a remark."""
+    """Compare listed and stored segments. Unlisted ones are a remark if the list ``is_damaged``, or has no segment."""
     for one in segments:
         stored = place.stored.get(one.id)
         if one.state != COPIED:
