@@ -39,7 +39,7 @@ RECORD_COLUMNS: Final = frozenset(
     if column.name not in _NOT_OF_HEADERS
     and (column.scope in {"file", "batch"} or column.source == "state.transaction")
 )
-"""The record columns that have one value for all records of a batch of magic 2."""
+"""The record columns with one value for all records of a batch of magic 2, except ``kind`` and ``crcValid``."""
 _RUN_COLUMNS: Final = {
     "batch.base_offset": "base_offset",
     "batch.last_offset": "last_offset",

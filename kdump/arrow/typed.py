@@ -1,8 +1,8 @@
 """Decoded keys and values as Arrow columns with the types of their schemas (:class:`TypedColumns`).
 
-``keyDecoded`` and ``valueDecoded`` have the values, ``schemaId`` the schema id of the payload. ``problem``
-is the reason, and ``why`` a sentence, if a payload has no schema, cannot be decoded, does not fit the types, or has
-bytes after its value.
+``keyDecoded`` and ``valueDecoded`` have the values, ``schemaId`` the schema id of the payload. ``problem`` is a reason,
+and ``why`` a sentence, if a payload has no schema, cannot be decoded, does not fit the types, or has bytes after its
+value.
 
 Spark has no times of day, no unsigned integers and no nanoseconds. There, times of day and Avro's nanoseconds become
 the stored numbers, as in ``from_avro``. Protobuf's timestamps become microseconds, as in ``from_protobuf``; its

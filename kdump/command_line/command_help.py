@@ -1,7 +1,7 @@
 """The help of a command: one screen for ``--help``, the full text for ``kdump help COMMAND``.
 
-A screen has SCREEN lines if possible: usage, first paragraph, up to EXAMPLES examples, exit status and the command's
-own options. Options that several commands share are only named; ``kdump help options`` explains them.
+A screen has at most SCREEN lines, if possible: usage, first paragraph, up to EXAMPLES examples, exit status and the
+command's own options. Options that several commands share are only named; ``kdump help options`` explains them.
 """
 
 from __future__ import annotations
