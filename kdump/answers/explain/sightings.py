@@ -302,7 +302,7 @@ def find_ends(seen: Sightings, segments: Sequence[Segment]) -> None:
 
 
 def newest_of_keys(segments: Sequence[Segment], since: int, keys: frozenset[bytes]) -> dict[bytes, int]:
-    """Return key -> its newest offset from ``since`` on, for ``keys``. Only committed records count."""
+    """Return key -> its newest committed offset, for ``keys``, in batches that end at or after ``since``."""
     newest: dict[bytes, int] = {}
     waiting: dict[int, dict[bytes, int]] = {}
     for _, region in _regions(segments, since, SILENT):

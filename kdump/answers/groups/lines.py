@@ -117,7 +117,7 @@ class CommitLine:
 
 @dataclass(frozen=True)
 class WriterLine:
-    """Sums of a group's records in ``__consumer_offsets``. Bytes are uncompressed, with a share of batch headers."""
+    """Sums of a group's records in its partition. Bytes are uncompressed, with a share of batch headers."""
 
     kind: ClassVar[str] = "writer"
     rank: int
