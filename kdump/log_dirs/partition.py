@@ -158,7 +158,7 @@ class Partition(NamedTuple):
         return self.folder if self.topic is None else self.log_dir
 
     def file(self, name: str) -> bytes | None:
-        """Return the content of a file in the folder, or None if it is absent. Raises UnreadableError."""
+        """Return the content of a file of the folder, no segment; None if it is absent. Raises UnreadableError."""
         path = next((entry.path for entry in self.others if entry.name == name), None)
         if path is None:
             path = posixpath.join(self.folder, name)

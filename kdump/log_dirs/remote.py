@@ -89,7 +89,7 @@ def is_remote(path: str) -> bool:
 
 
 def without_secret(path: str) -> str:
-    """Return a path or URI without its credentials and options, for messages.
+    """Return a path, or a URI (scheme in lower case) without its credentials and options, for messages.
 
     A secret may have ``/``, ``@``, ``?`` or a space that the user did not encode; Arrow refuses such a URI.
     """

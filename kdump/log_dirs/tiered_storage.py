@@ -81,10 +81,10 @@ class LockedError(UnreadableError):
 
 
 class TieredFiles:
-    """Remote storage at ``place``, as a place of files. ``keys``: name of a key pair -> private key.
+    """Remote storage at ``place``, as a place of files. ``look`` and ``glob`` see the stored objects.
 
-    ``fail`` receives the errors of segments that are left out or partly read. ``list_locked``: list encrypted segments
-    without a given key too; ``open`` raises LockedError for such a segment.
+    ``keys``: name of a key pair -> private key. ``fail`` receives the errors of segments that are left out or partly
+    read. ``list_locked``: list encrypted segments without a given key; ``open`` raises LockedError for these.
     """
 
     def __init__(

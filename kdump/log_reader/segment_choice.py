@@ -116,7 +116,7 @@ OPTION: Final = "--out-of-order"
 
 
 class TimeSpan(NamedTuple):
-    """The timestamp of a segment's first record and the segment's largest timestamp, in ms; None if unknown."""
+    """The first timestamp of a segment's first batch and the segment's largest timestamp, in ms; None if unknown."""
 
     first: int | None
     largest: int | None
