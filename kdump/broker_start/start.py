@@ -542,7 +542,7 @@ class _BrokerRun:
         return None if state is None else state.directory_of(self.node_id)
 
     def _assign(self, directories: Mapping[LogDirFiles, bytes | None]) -> None:
-        """Create an empty log for each partition without a folder in use that metadata assigns to the broker."""
+        """Add an empty or offline log for each assigned partition that has no folder in use, if metadata decides."""
         if self.image is None or not self.decides or self.node_id is None:
             return
         used = {

@@ -77,10 +77,10 @@ def check(
 ) -> Iterator[CheckedSegment]:
     """Check the indexes of a partition's segments in order, then index files without a log.
 
-    ``log`` checks the batches in the same pass, and ``tap`` receives batches and damage. Without ``log``, only the
-    indexes are checked, and ``tap`` is not called. If the user left out a segment, its neighbours are not compared with
-    each other. ``read`` receives the number of bytes read since its last call. ``fail`` receives unreadable files (the
-    default raises). ``jobs`` processes may share a large segment if there is a ``log`` and no ``tap``.
+    ``log`` checks the batches in the same pass, and ``tap`` receives batches and damage. Without ``log``, only indexes
+    and the end of the log are checked, and ``tap`` is not called. If the user left out a segment, its neighbours are
+    not compared with each other. ``read`` receives the number of bytes read since its last call. ``fail`` receives
+    unreadable files (the default raises). ``jobs`` processes may share a large segment with a ``log`` and no ``tap``.
     """
     segments, orphans = _with_logs(partition, fail)
     newest = _newest(partition, segments, fail)
