@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from hashlib import sha256
 from posixpath import normpath
 from shlex import quote
@@ -50,7 +51,7 @@ class ExportedSchemas:
         for reference in version.references:
             found = self._store.referenced(version, reference)
             what = f"version {version.version} of {version.subject}"
-            path = self._reference_path(reference.name, found, version)
+            path = self._reference_path(reference.name, version)
             if found is None:
                 self.notes.append(f"{what}: the referenced schema {reference.name!r} is not in the log")
             elif path is None:
@@ -68,18 +69,23 @@ class ExportedSchemas:
                     self._add_references(found, folder, seen)
 
     @staticmethod
-    def _reference_path(name: str, found: SchemaVersion | None, version: SchemaVersion) -> str | None:
+    def _reference_path(name: str, version: SchemaVersion) -> str | None:
         """Return the path of a reference in the folder of its schema; None if the path would lead out of the folder.
 
-        In Protobuf the path is the normalized name. Otherwise it is :func:`file_name` of the name, with a suffix.
+        A relative path, as in Protobuf's imports and in ``$ref`` of JSON Schema, stays. A URI and the name of a type of
+        Avro become a file name with an ending.
         """
-        if version.schema_type != "PROTOBUF":
-            return file_name(name) + ("" if found is None else ENDINGS.get(found.schema_type, ""))
+        if version.schema_type == "AVRO" or _URI.match(name):
+            ending = ENDINGS.get(version.schema_type, "")
+            return file_name(name.removesuffix(ending)) + ending
         path = normpath(name)
         parts = path.split("/")
         if path.startswith("/") or ".." in parts or "\0" in path or any(len(part.encode()) > 255 for part in parts):
             return None
         return path
+
+
+_URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 
 
 def file_name(subject: str) -> str:

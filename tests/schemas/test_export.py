@@ -9,7 +9,7 @@ import grpc_tools
 import pytest
 from grpc_tools import protoc
 
-from kdump.schemas.export import ExportedSchemas, file_name, import_script
+from kdump.schemas.export import ENDINGS, ExportedSchemas, file_name, import_script
 from tests.schemas.test_store import key, schema, store_of
 
 TEXT = '{"type":"string","doc":"it\'s $(x) `y`"}'
@@ -56,6 +56,30 @@ def test_no_file_lies_outside_the_folder():
         assert ".." not in name.split("/")
         assert all(0 < len(part.encode()) <= 255 for part in name.split("/"))
     assert len(made.notes) >= len(names)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "path"),
+    [
+        ("PROTOBUF", "shop/address.proto", "shop/address.proto"),
+        ("JSON", "address.json", "address.json"),
+        ("JSON", "../order/shop/address.json", None),
+        ("JSON", "shop/./address.json", "shop/address.json"),
+        ("JSON", "https://x/y.json", "https%3A%2F%2Fx%2Fy.json"),
+        ("JSON", "urn:address", "urn%3Aaddress.json"),
+        ("AVRO", "shop.Address", "shop.Address.avsc"),
+        ("AVRO", "address.avsc", "address.avsc"),
+    ],
+)
+def test_a_reference_is_where_the_schema_looks_for_it(kind, name, path):
+    refers = [{"name": name, "subject": "address", "version": 1}]
+    store = store_of(
+        schema("address", schema="{}", schemaType=kind),
+        schema("order", id=2, schema="{}", schemaType=kind, references=refers),
+    )
+    made = ExportedSchemas(store.versions(), store)
+    found = {each.removeprefix("order/") for each in made.files if each.startswith("order/")}
+    assert found - {f"1{ENDINGS[kind]}"} == ({path} if path else set())
 
 
 @pytest.mark.parametrize(
