@@ -46,7 +46,8 @@ class Access(NamedTuple):
         if self.group == other.group:
             return Access(self.file & other.file, self.folder & other.folder, self.group)
         if self.group is None or other.group is None:
-            return Access(self.file & other.file, self.folder & other.folder, self.group or other.group)
+            group = other.group if self.group is None else self.group
+            return Access(self.file & other.file, self.folder & other.folder, group)
         one, two = (Access(*map(_group_as_others, each[:2])) for each in (self, other))
         return Access(one.file & two.file, one.folder & two.folder)
 

@@ -82,6 +82,7 @@ def test_a_group_that_cannot_be_given_gets_what_all_get(tmp_path, umask, monkeyp
 def test_sources_of_two_groups_leave_the_group_nothing():
     assert Access(0o660, group=1).without(Access(0o664, group=2)) == Access(0o600, 0o777)
     assert Access(0o660, group=1).without(ANY) == Access(0o660, 0o777, 1)
+    assert Access(0o660, group=0).without(ANY) == ANY.without(Access(0o660, group=0)) == Access(0o660, 0o777, 0)
 
 
 def test_a_list_of_access_beside_the_mode_counts(tmp_path, monkeypatch):
