@@ -89,7 +89,7 @@ def is_json(text: str) -> bool:
         json.loads(text, parse_constant=_no_number)
     except (ValueError, RecursionError):
         return False
-    return not re.search(_LONE_ESCAPE, text)
+    return not re.search(_LONE_ESCAPE, text.replace(r"\\", "--") if r"\\" in text else text)
 
 
 def java_utf8(data: bytes) -> str:

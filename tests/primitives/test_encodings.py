@@ -1,6 +1,6 @@
 import pytest
 
-from kdump.primitives.encodings import java_integer, java_text, java_trim, java_utf8
+from kdump.primitives.encodings import is_json, java_integer, java_text, java_trim, java_utf8
 
 R = "\ufffd"
 
@@ -61,3 +61,18 @@ def test_numbers_are_those_of_parse_int_in_java_17(text, number):
 
 def test_only_characters_up_to_a_space_are_trimmed():
     assert java_trim("\0\x1c 3\u00a0\u2003\t ") == "3\u00a0\u2003"
+
+
+@pytest.mark.parametrize(
+    ("text", "is_valid"),
+    [
+        (r'{"path":"C:\\ud83d"}', True),  # an escaped backslash before letters
+        (r'"\ud83d"', False),
+        (r'"\\\ud83d"', False),  # an escaped backslash before a lone surrogate
+        (r'"\ud83d\ude00"', True),
+        (r'"\ud83d\\\ude00"', False),
+        (r'"\ude00\ud83d"', False),
+    ],
+)
+def test_lone_surrogates_are_no_json(text, is_valid):
+    assert is_json(text) is is_valid
