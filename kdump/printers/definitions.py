@@ -271,7 +271,8 @@ class _Plain:
 def _users(image: ClusterImage) -> Iterator[str]:
     rules: dict[str, list[Fields]] = {}
     for _, fields in sorted(image.acls.by_key.items()):
-        rules.setdefault(fields["principal"].removeprefix(USER), []).append(fields)
+        if fields["principal"].startswith(USER):
+            rules.setdefault(fields["principal"].removeprefix(USER), []).append(fields)
     names = {name for name in rules if name != "*"}
     names |= {name for _, name in image.scram.by_key}
     names |= {parts[0][1] for parts in image.quotas.entities if _is_user(parts) and parts[0][1] is not None}

@@ -42,6 +42,7 @@ def image():
             (2, "pay", 4, "User:CN=bob,O=x", 10, 3),
             (4, "kafka-cluster", 3, "User:eve", 7, 2),
             (3, "*", 3, "User:*", 3, 3),
+            (2, "orders", 3, "Group:admins", 3, 3),
         )
     ):
         apply["AccessControlEntryRecord"](
@@ -146,6 +147,7 @@ def test_strimzi_gets_topics_and_users(image):
     }
     (bob,) = [spec for spec in users.values() if spec.get("authentication") == {"type": "tls-external"}]
     assert bob["authorization"]["acls"][0]["resource"]["patternType"] == "prefix"
+    assert len(users) == len({"alice", "bob", "eve", "dora"})
     assert users["dora"] == {"authentication": {"type": "scram-sha-512"}}
     assert all(NAME.fullmatch(one["metadata"]["name"]) for one in documents)
 
