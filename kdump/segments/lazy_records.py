@@ -33,7 +33,7 @@ MANY: Final = 1 << 16
 
 
 class LazyRecords(Sequence[Record]):
-    """Records that are read on each iteration. A slice, which must not step backwards, is also lazy."""
+    """Records that are read on each iteration. A slice is also lazy, unless it steps backwards."""
 
     __slots__ = ()
 
@@ -44,7 +44,7 @@ class LazyRecords(Sequence[Record]):
     def __getitem__(self, index: int | slice) -> Record | Sequence[Record]:
         wanted = range(len(self))[index]
         if isinstance(wanted, range):
-            return SomeRecords(self, wanted)
+            return SomeRecords(self, wanted) if wanted.step > 0 else [*SomeRecords(self, wanted[::-1])][::-1]
         return next(islice(self, wanted, None))
 
 

@@ -6,6 +6,7 @@ from kdump import kernel
 from kdump.errors import DamageError
 from kdump.primitives import compression
 from kdump.segments import batch_runs, lazy_records
+from kdump.segments.lazy_records import ReadAgain
 from kdump.segments.walk import Window, walk
 from testing import forge
 from tests.helpers.segments import Memory
@@ -38,6 +39,14 @@ def found(batches):
     taken = lazy_records.read_sizes(batches, pieces.append)
     columns = [[number for piece in pieces for number in piece[at]] for at in range(3)]
     return [*columns, sum(piece.size for piece in pieces)], taken, max(len(piece.offsets) for piece in pieces)
+
+
+@pytest.mark.parametrize("step", [slice(None, None, -1), slice(5, 1, -2), slice(1, 9, 3), slice(-3, None), slice(0, 0)])
+def test_slices_are_those_of_a_list(step):
+    (batch,) = walk(Memory(forge.batch([forge.record(b"k", b"v", offset=at) for at in range(10)])))
+    records = ReadAgain(batch, lambda *_: True, 10)
+    assert [record.offset for record in records[step]] == list(range(10))[step]
+    assert [record.offset for record in records[::2][step]] == list(range(0, 10, 2))[step]
 
 
 @pytest.mark.parametrize("compiled", [False, True])
