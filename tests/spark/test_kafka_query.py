@@ -100,6 +100,11 @@ def test_what_is_ignored_is_said_once_without_values(capsys):
         "kdump: startingOffsets is not used: startingTimestamp overrides it",
         "kdump: maxRecordsPerTrigger is not used: only a stream has triggers",
     ]
+    data_source.KdumpDataSource({"output": "stats", "kafka.client.id": "c", "path": str(BROKER)}).reader(
+        None
+    ).partitions()
+    ignored = "kdump: no broker is contacted, so these options are ignored: kafka.client.id"
+    assert ignored in capsys.readouterr().err.splitlines()
     stream = data_source.KdumpDataSource(
         {"path": str(BROKER), "subscribe": "multi", "groupIdPrefix": "g", "endingTimestamp": "5"}
     ).streamReader(None)

@@ -153,6 +153,7 @@ class WholeReader(Carried, DataSourceReader):
 
     @_harmless()
     def partitions(self) -> list[InputPartition]:
+        _say_unused(self._options)
         plan = answers.plan_checks if self._options.output == words.FINDINGS else answers.plan
         return [InputPartition(task) for task in plan(self._options, print_line)]
 
