@@ -155,7 +155,9 @@ def _json_text(value: Any) -> str:
 def _nanoseconds(value: Any) -> int:
     """Return ISO 8601 in UTC as ns since 1970. Raises MismatchError for a Timestamp that is out of range."""
     if not isinstance(value, str):
-        raise MismatchError(f"the timestamp {_json_text(value)} is outside the years 1 to 9999")
+        raise MismatchError(
+            f"the timestamp {_json_text(value)} is outside the years 1 to 9999, or its nanos are not 0 to 999999999"
+        )
     days = date.fromisoformat(value[:10]).toordinal() - _EPOCH
     seconds = days * 86_400 + int(value[11:13]) * 3600 + int(value[14:16]) * 60 + int(value[17:19])
     return seconds * 10**9 + int(value[20:-1].ljust(9, "0"))

@@ -190,6 +190,16 @@ def test_payloads_of_a_known_layout_have_no_schema(versions, topic):
     assert tables.read(topic, heartbeat, ()).problem == "no-schema"
 
 
+def test_a_null_of_an_unusable_schema_has_its_reason():
+    decoder = PayloadDecoder(store_of(schema("t-value", 1, 1, '{"type": "nothing"}')))
+    tables = SubjectTables(decoder)
+    assert tables.table("t", None, ()) is None
+    found = tables.read("t", None, ())
+    assert (found.problem, "nothing" in found.why) == ("schema-invalid", True)
+    assert tables.table("u", None, ()) is None
+    assert tables.read("u", None, ()).why == "a null refers to no schema, and there is no subject u-value"
+
+
 def test_json_payloads_are_text(versions):
     side = side_of("json-value", *versions)
     assert side.shape is JSON_TEXT
