@@ -72,12 +72,12 @@ class ExportedSchemas:
     def _reference_path(name: str, version: SchemaVersion) -> str | None:
         """Return the path of a reference in the folder of its schema; None if the path would lead out of the folder.
 
-        A relative path, as in Protobuf's imports and in ``$ref`` of JSON Schema, stays. A URI and the name of a type of
-        Avro become a file name with an ending.
+        A relative path, as in Protobuf's imports and in ``$ref`` of JSON Schema, stays. A URI and the name of a
+        type in Avro become a file name with its suffix.
         """
         if version.schema_type == "AVRO" or _URI.match(name):
-            ending = ENDINGS.get(version.schema_type, "")
-            return file_name(name.removesuffix(ending)) + ending
+            suffix = ENDINGS.get(version.schema_type, "")
+            return file_name(name.removesuffix(suffix)) + suffix
         path = normpath(name)
         parts = path.split("/")
         if path.startswith("/") or ".." in parts or "\0" in path or any(len(part.encode()) > 255 for part in parts):

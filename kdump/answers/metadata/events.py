@@ -40,8 +40,11 @@ class Event:
 
 
 def without_secrets(event: Event) -> Event:
-    """Return a config change with secret values hidden, other events unchanged. No event has SCRAM credentials."""
+    """Return an event with secret values of configs hidden. No event has SCRAM credentials."""
     details = event.details
+    if event.what == "TopicDeleted":
+        hidden = cluster_image.hidden_configs(cluster_image.TOPIC_RESOURCE, details["configs"], show=False)
+        return replace(event, details=details | {"configs": hidden})
     if event.what != "ConfigChanged":
         return event
     resource = _NUMBERS.get(details["type"], -1)

@@ -6,10 +6,11 @@ import pytest
 
 from kdump.answers.metadata.answer import differences
 from kdump.answers.metadata.cluster_image import ClusterImage
-from kdump.answers.metadata.events import Events
+from kdump.answers.metadata.events import Events, without_secrets
 from kdump.answers.metadata.replay import MetadataReplay
 from kdump.answers.metadata.tree import leaves
 from kdump.errors import UsageError
+from kdump.internal_topics.secrets import HIDDEN
 from tests.answers.metadata.test_replay import BEGIN, BROKER, END, ID, OTHER, PARTITION, TOPIC, batch, value
 
 
@@ -60,6 +61,17 @@ def test_a_topic_is_followed_through_its_ids():
         ("TopicDeleted", "Bw"),
         ("TopicCreated", "CA"),
     ]
+
+
+def test_a_deleted_topic_shows_no_secret_config():
+    configs = [
+        value("ConfigRecord", resourceType=2, resourceName="orders", name=name, value=text)
+        for name, text in (("my.secret", "hunter2"), ("retention.ms", "5"), ("cleanup.policy", "delete"))
+    ]
+    deleted = events([TOPIC, PARTITION, *configs], [value("RemoveTopicRecord", topicId=ID)])[-1]
+    assert deleted.details["configs"]["my.secret"] == "hunter2"
+    hidden = without_secrets(deleted).details["configs"]
+    assert hidden == {"my.secret": HIDDEN, "retention.ms": "5", "cleanup.policy": "delete"}
 
 
 @pytest.mark.parametrize(
