@@ -45,7 +45,7 @@ class RebuiltMetadata:
     cluster_id: str
     release: str
     from_: tuple[str, ...]
-    """The paths of the copies of the metadata log; empty if topics are known only from folder names."""
+    """The paths of the copies of the metadata log; empty if no volume has one."""
     end_offset: int
     epoch: int
     breaks: tuple[str, ...]
@@ -66,7 +66,7 @@ class RebuiltPartition:
     topic_id: str
     partition: int
     state: str
-    """``lost``: no copy; ``partial``: some offsets are lost; ``merged``: from several copies; ``whole``: from one."""
+    """``lost``: no copy; else ``partial``: offsets are lost; else ``merged``: from several copies; else ``whole``."""
     from_: tuple[SourceRange, ...]
     log_start_offset: int
     end_offset: int
@@ -75,7 +75,7 @@ class RebuiltPartition:
     replicas: tuple[int, ...]
     lost: tuple[LostOffsets, ...]
     uncommitted: int
-    """The number of offsets from the last known high watermark on. ``--committed-only`` leaves them out."""
+    """The number of offsets from the highest known high watermark on, which ``--committed-only`` leaves out."""
     bytes: int
 
 
@@ -90,7 +90,7 @@ class RebuildWarning:
 
 @dataclass(frozen=True)
 class RebuildAccount:
-    """The content of ``account.json``. ``dropped`` has all changes, and the left-out folders and batches."""
+    """The content of ``account.json``. ``dropped``: the changes, left-out folders, and left-out bytes."""
 
     metadata: RebuiltMetadata
     nodes: tuple[RebuiltNode, ...]

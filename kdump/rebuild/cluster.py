@@ -1,8 +1,8 @@
 """Plans the whole rebuilt cluster: the nodes, the metadata, and the batches of each partition. Writes nothing itself.
 
 The leading copy of a partition is the one with the newest leader epoch; of several, the one with the highest end
-offset. The new log has its valid batches. Batches of other copies replace its damaged or missing ranges if they belong
-to the same history (:func:`kdump.rebuild.copy_scan.history`). Other copies are read completely only if they are needed.
+offset. The new log has its valid batches from the log start offset on. Batches of other copies may replace its damaged
+or missing ranges if they belong to the same history (:func:`kdump.rebuild.copy_scan.history`).
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 
 class RebuildWish(NamedTuple):
-    """The options of the user. If an option is None, its value is read from the volumes."""
+    """The options of the user. If an option is None, its value comes from the volumes. No ``topics`` means all."""
 
     nodes: Sequence[NewNode]
     listeners: Listeners
@@ -71,10 +71,10 @@ class RebuiltCluster(NamedTuple):
     image: ClusterImage
     plans: tuple[PartitionPlan, ...]
     unknown: tuple[VolumeFolder, ...]
-    """The folders that are not copies of any partition of the cluster; empty with ``--topic``."""
+    """The live and stray folders that are not copies of any partition of the cluster; empty with ``--topic``."""
     account: RebuildAccount
     retention_minutes: int
-    """The offsets.retention.minutes that keeps all committed offsets for 30 days."""
+    """The value for offsets.retention.minutes: the age of the oldest commit, and 30 days."""
     delays_retention: bool
     """Whether node-N.properties delays the first retention check, because it would delete segments."""
 
@@ -107,8 +107,8 @@ def prepare(
 ) -> RebuiltCluster:
     """Read the volumes, and plan the new cluster. ``done`` is called after each partition.
 
-    ``writer`` writes each partition as soon as it is planned. Raises UsageError if an option is missing or contradicts
-    the volumes, UnreadableError if a coordinator's partition is unreadable, and the errors of ``choose``.
+    ``writer`` writes each partition as soon as it is planned. Raises UsageError if an option is missing, invalid or
+    contradicts the volumes, UnreadableError if a coordinator's partition is unreadable, and the errors of ``choose``.
     """
     cluster_id = _cluster_id(volumes, wish.cluster_id)
     lost = metadata.found(volumes, wish.release, report)
@@ -186,7 +186,7 @@ def _cluster_id(volumes: Volumes, wanted: str | None) -> str:
 
 
 def _leave_out(image: ClusterImage, topics: Sequence[str]) -> Iterator[ClusterChange]:
-    """Remove the user topics that no ``--topic`` selects. Raises UsageError if a ``--topic`` selects no topic."""
+    """With ``--topic``, remove other user topics. Raises UsageError if a ``--topic`` selects no topic."""
     if not topics:
         return
     names = list(image.topics.by_name)
@@ -200,7 +200,7 @@ def _leave_out(image: ClusterImage, topics: Sequence[str]) -> Iterator[ClusterCh
 
 
 def _keep_tiers(image: ClusterImage, plans: Sequence[PartitionPlan]) -> None:
-    """Set ``remote.storage.enable`` for tiered topics. Called if the configs of topics are lost."""
+    """Set ``remote.storage.enable`` for tiered topics. Called if no volume has a metadata log."""
     for each in plans:
         if each.is_tiered:
             image.configs.resources.setdefault((TOPIC_RESOURCE, each.topic), {})["remote.storage.enable"] = "true"
@@ -292,12 +292,12 @@ def choose(
 ) -> list[PartitionPlan]:
     """Return the plan of each partition of an image, by topic and partition.
 
-    If the image has no topic configs (``has_configs`` is False), a partition also counts as compacted if a
+    If no volume has a metadata log (``has_configs`` is False), a partition also counts as compacted if a
     cleaner's checkpoint has it. It also counts as tiered if its log starts before its first local segment and a volume
     has the topic ``__remote_log_metadata``.
 
-    ``write`` receives each plan in the worker process that made it, while the copies are in the page cache. ``done``
-    receives it in this process. Raises KdumpError if a worker ends without a result, and errors of ``write``.
+    ``write`` receives each plan in the process that made it, while the copies are in the page cache. ``done`` receives
+    it in this process. Raises KdumpError if a worker ends without a result, and errors of ``plan`` and ``write``.
     """
     wanted = list(_wanted(volumes, image, committed_only=committed_only, has_configs=has_configs))
     lost = {(one.topic, one.partition) for one in wanted if not one.folders}
@@ -371,8 +371,8 @@ def known_ends(
 ) -> dict[tuple[str, int], int]:
     """Return the highest offset in committed offsets and checkpoints for the partitions of ``wanted`` that have one.
 
-    No volume has these partitions. Their new logs start at this offset, else at 0: consumers continue there, and no
-    offset is used twice. ``names``: topic id -> name. Unreadable files are skipped.
+    No volume has these partitions. Their new logs start at this offset, else at 0, so that consumers can continue.
+    ``names``: topic id -> name. Unreadable files are skipped.
     """
     found: dict[tuple[str, int], int] = {}
 

@@ -67,7 +67,7 @@ class RebuiltTransaction:
 
 @dataclass(frozen=True)
 class RebuiltGroup:
-    """A group, the number of its committed ``offsets``, and their first expiry (ms) with the default retention."""
+    """A group, the number of its committed ``offsets``, and their first known expiry (ms) by the default retention."""
 
     kind: ClassVar[str] = "group"
 
@@ -149,7 +149,7 @@ def _expiry(line: CommittedLine, group: GroupLine | None) -> int | None:
 
 
 def batches(plan: PartitionPlan) -> Iterator[RecordBatch]:
-    """Yield the batches of the new log of a partition. Raises UnreadableError."""
+    """Yield the batches of the new log of a partition, uncorrected as in their files. Raises UnreadableError."""
     for segment in plan.segments:
         for piece in segment.pieces:
             with LOCAL.open(piece.path) as source:
@@ -178,13 +178,13 @@ def transactions_of(
 
 
 def retention_minutes(groups: Iterable[RebuiltGroup], at: int) -> int:
-    """Return the ``offsets.retention.minutes`` that keeps all committed offsets for SPARE_MINUTES after ``at`` (ms)."""
+    """Return the age of the oldest commit at ``at`` (ms) in minutes, plus SPARE_MINUTES."""
     oldest = min((one.oldest_commit_ms for one in groups if one.oldest_commit_ms is not None), default=at)
     return max(0, at - oldest) // 60_000 + SPARE_MINUTES
 
 
 SPARE_MINUTES: Final = 30 * 24 * 60
-"""Committed offsets are kept for at least this number of minutes after a rebuild: 30 days (a broker's default: 7)."""
+"""Committed offsets are kept for about this number of minutes after a rebuild: 30 days (a broker's default: 7)."""
 
 
 MOST: Final = 1_000
@@ -193,9 +193,9 @@ CHANCE: Final = 1e-7
 
 
 def partition_counts(folders: Iterable[VolumeFolder], fail: Callable[[UnreadableError], None]) -> dict[str, int]:
-    """Return the number of partitions of each coordinator's topic, from the ids in its partitions.
+    """Return the likely number of partitions of each coordinator's topic that has a folder, by :func:`partition_count`.
 
-    A broker stores an id in partition ``hash(id) % count``. So the ids in some partitions determine the count, even if
+    A broker stores an id in partition ``hash(id) % count``. So ids in some partitions may determine the count, even if
     the last partition is lost. With a wrong count the new coordinators would read the wrong partitions. ``fail``
     receives each unreadable file.
     """
@@ -226,7 +226,7 @@ def _ids(groups: ConsumerGroups, ids: TransactionalIds) -> Iterator[tuple[str, i
 
 
 def partition_count(ids: Iterable[tuple[int, str]], least: int) -> int:
-    """Return the most likely number of partitions, at least ``least``. ``ids`` are pairs of partition and id.
+    """Return the likely number of partitions, at least ``least``. ``ids`` are pairs of partition and id.
 
     A number fits if it gives each id the partition in which the id was found. The result is the greatest number that
     fits by chance with a probability below CHANCE, else the smallest that fits. Without ids or a fit it is ``least``.

@@ -1,7 +1,7 @@
 """Reads and verifies a copy of a partition, and returns its valid batches as spans.
 
-A span has consecutive batches of one leader epoch in one segment, about 4 MiB at most. No checksum covers base offsets
-and leader epochs: the scan compares them with the batches around them and the leader epoch checkpoint.
+A span has consecutive batches of one leader epoch in one segment, usually less than 8 MiB. No checksum covers base
+offsets and leader epochs: the scan compares them with the batches around them and the leader epoch checkpoint.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
 IS_TRANSACTIONAL: Final = 1 << 4
 """A batch with attributes of at least this value is transactional, a control batch, or has a delete horizon."""
 SPAN_BYTES: Final = 4 << 20
-"""The approximate maximum size of a span in bytes. To compare single batches, a merge reads whole spans again."""
+"""A span of this size in bytes or more is not extended. To compare single batches, a merge reads spans again."""
 
 
 _position, _end, _last_offset = attrgetter("position"), attrgetter("end"), attrgetter("last_offset")
 
 NEAR: Final = 1 << 20
-"""The largest gap between two batches of a span in a compacted log. A larger gap may come from a wrong bit."""
+"""Spans of a compacted log with a larger gap between them are not joined: it may come from a wrong bit."""
 
 
 class BatchSpan(NamedTuple):
@@ -68,9 +68,9 @@ class BatchSpan(NamedTuple):
 class ScannedCopy:
     """The contents of a folder: the spans in the order of the files, and the invalid bytes.
 
-    ``doubtful``: valid batches whose base offset or leader epoch contradicts their neighbours. Their base offset is
-    corrected; their leader epoch is as in the file. ``left_out``: damaged ranges, and batches with a wrong base offset.
-    The offsets of such a range, ``missing_from`` to ``missing_until`` - 1 (None: to the log end), may be missing.
+    ``doubtful``: valid batches whose base offset or leader epoch contradicts their neighbours or the checkpoint. Their
+    base offset is corrected; their leader epoch is as in the file. ``left_out``: damaged ranges, and batches with a
+    wrong base offset. The offsets ``missing_from`` to ``missing_until`` - 1 (None: to the log end) may be missing.
     """
 
     def __init__(
@@ -106,7 +106,7 @@ class ScannedCopy:
         self._judge(noted)
 
     def take_as_compacted(self, noted: Sequence[EpochEntry]) -> None:
-        """Treat the log as compacted: gaps between offsets are allowed. Batches are not read again."""
+        """Treat the log as compacted: gaps between offsets are allowed. Valid batches are not read again."""
         self._is_compacted = True
         for number, (spans, lost) in enumerate(self._contents):
             linked: list[BatchSpan] = []
@@ -126,12 +126,12 @@ class ScannedCopy:
 
     @property
     def is_sound(self) -> bool:
-        """Whether every byte belongs to padding, or to a valid batch with the right offset and leader epoch."""
+        """Whether no range is left out, and no batch is doubtful."""
         return not (self.left_out or self.doubtful)
 
     @property
     def end_offset(self) -> int:
-        """The offset after the last valid batch; 0 without a valid batch."""
+        """The highest offset after a span; 0 without a span."""
         return max((span.last_offset + 1 for span in self.spans), default=0)
 
     def _rows(self, each: Segment) -> Iterator[BatchPlace | PlacesInARow | LeftOutRange | Padding]:
@@ -148,8 +148,8 @@ class ScannedCopy:
     def _take_lost(self, found: Iterable[LeftOutRange], spans: Sequence[BatchSpan], following: int | None) -> None:
         """Add the damaged ranges of a segment. A range gets the offsets between the spans before and after it.
 
-        In a compacted log it gets the offsets of its batch headers, if they fill it. In another log, a batch whose base
-        offset alone is wrong is also added to ``doubtful`` (:func:`_replaced`).
+        In a compacted log it gets the offsets of its batch headers, if they fill it and end before the next span. In
+        another log, a batch whose base offset alone is wrong may also be added to ``doubtful`` (:func:`_replaced`).
         """
         for one in found:
             before = bisect_right(spans, one.position, key=_end)
@@ -198,7 +198,7 @@ class ScannedCopy:
             spans.append(new)
 
     def _doubt_epochs(self, noted: EpochHistory) -> None:
-        """Move batches with a wrong epoch to ``doubtful``. Epochs never decrease, and a checkpoint has them first."""
+        """Move batches whose epoch is likely wrong to ``doubtful``. Right epochs never decrease in a log."""
         known = {entry.epoch for entry in noted.entries}
         starts = {entry.start_offset for entry in noted.entries}
         kept: list[BatchSpan] = []
@@ -220,11 +220,11 @@ class ScannedCopy:
     def _doubt_offsets(
         self, each: Segment, spans: Sequence[BatchSpan], following: int | None, damaged: Sequence[LeftOutRange]
     ) -> tuple[list[BatchSpan], list[LeftOutRange]]:
-        """Return the spans with right base offsets, and the other spans as left-out ranges.
+        """Return the spans without a contradiction, and those with an unknown base offset as left-out ranges.
 
         The offsets of a segment increase from its base offset to ``following``, the base offset of the next segment. If
         the log is not compacted, a batch starts at the end offset of the batch before it. If the neighbours of a batch
-        determine its offset, the batch is added with this offset to ``self.doubtful``.
+        determine another offset, the batch is added with it to ``self.doubtful``, and its bytes to ``self.left_out``.
         """
         low = each.base_offset or 0
         high = low + MAX_RELATIVE_OFFSET + 1 if following is None else following
@@ -293,13 +293,13 @@ def _span(place: BatchPlace | PlacesInARow, epoch: int, batches: int = 1) -> Bat
 
 
 def has_gap(one: BatchSpan, following: BatchSpan) -> bool:
-    """Return whether offsets are missing between consecutive spans of a segment: a log cleaner removed them."""
+    """Return whether offsets are missing between two spans without bytes between them: a log cleaner removed them."""
     is_next = one.segment is following.segment and one.end == following.position
     return is_next and one.last_offset + 1 < following.base_offset
 
 
 def _is_flipped(offset: int, right: int) -> bool:
-    """Return whether ``offset`` is ``right`` with one or two flipped bits, or with its first bytes set to zero."""
+    """Return whether ``offset`` is ``right`` with at most two flipped bits, or with its first bytes set to zero."""
     return (offset ^ right).bit_count() <= 2 or any(offset == right & (1 << bits) - 1 for bits in range(8, 64, 8))
 
 
@@ -311,7 +311,7 @@ def _is_flipped_low(span: BatchSpan, expected: int | None) -> bool:
 
 
 def _is_higher_wrong(kept: Sequence[BatchSpan], span: BatchSpan, after: int | None, noted: EpochHistory) -> bool:
-    """Return whether the last span of ``kept``, with a higher epoch than the next ``span``, has a wrong leader epoch.
+    """Return whether the last span of ``kept``, with a higher epoch than the next ``span``, likely has a wrong one.
 
     ``after`` is the epoch of the span after ``span`` (None at the end). ``noted`` has the epochs of the checkpoint.
     """
@@ -331,7 +331,7 @@ def _misplaced(span: BatchSpan) -> LeftOutRange:
 
 
 def _replaced(one: LeftOutRange, start: int, stop: int | None) -> Iterator[BatchSpan]:
-    """Yield the only batch of a range, moved to offset ``start``; nothing if it does not end at ``stop`` (if given)."""
+    """Yield the only batch of a range, moved to ``start``; nothing below magic 2, or if it misses a given ``stop``."""
     with one.segment.open() as source:
         header = source.read(one.position, BATCH_HEADER.size)
     if len(header) == BATCH_HEADER.size:
@@ -353,8 +353,8 @@ class ClaimedOffsets(NamedTuple):
 def _claimed(one: LeftOutRange, expected: int, *, is_compacted: bool) -> ClaimedOffsets:
     """Return the offsets of the batches in a damaged range, by their headers. Without batches both offsets are 0.
 
-    The first batch must start at ``expected``, and each later batch at the end of the previous batch. Reading ends at
-    the first batch that does not. In a compacted log a batch may start at a higher offset.
+    The first batch must start at ``expected``, and each later batch at the end of the previous batch. In a compacted
+    log a batch may start at a higher offset. Reading ends at the first other batch, or impossible header.
     """
     start = stop = 0
     position = one.position

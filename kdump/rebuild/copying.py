@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from kdump.rebuild.volumes import VolumeFolder
 
 UNKNOWN: Final = "unknown-topics"
-"""The folder in ``lost+found`` for topics that are not in the metadata."""
+"""The folder in ``lost+found`` for folders that are not copies of a partition in the metadata."""
 NAME_BYTES: Final = 255
 BLOCK: Final = 4096
 SMALL_BYTES: Final = 16 * BLOCK
@@ -77,7 +77,7 @@ def room(placed: Iterable[PlacedPartition]) -> int:
 
 
 def copied_before(out: str) -> int:
-    """Return the number of bytes that killed runs have written for an output. ``--resume`` uses these bytes again."""
+    """Return the number of bytes that killed runs have written for an output. ``--resume`` may use them again."""
     target = Path(out).absolute()
     places = [place for place in (target, target.parent) if place.is_dir()]
     found = [part for place in places for part in place.iterdir() if Journal.is_of(part, out)]
@@ -174,7 +174,7 @@ def _starts(node: str, placed: Iterable[PlacedPartition]) -> Iterator[PartitionO
 
 
 def _files_of(one: PlacedPartition) -> Iterator[CopiedFile]:
-    """Yield the segments of all replicas. Equal segments are consecutive, so only the first one is read from disk."""
+    """Yield the segments of all replicas. Equal segments are consecutive, so the page cache may have the later ones."""
     for segment in one.plan.segments:
         paths = {piece.path for piece in segment.pieces}
         seen = tuple(file for file in one.plan.seen if file.path in paths)
@@ -258,7 +258,7 @@ class Journal:
 
     @classmethod
     def is_of(cls, folder: Path, out: str) -> bool:
-        """Return whether a folder is the unfinished output of a killed run for ``out``."""
+        """Return whether a folder has the journal of a run for ``out``: it is the output of an unfinished run."""
         try:
             with (folder / cls.NAME).open("rb") as file:
                 return file.readline() == _head(out) + b"\n"
@@ -266,7 +266,7 @@ class Journal:
             return False
 
     def begin(self, tasks: Iterable[CopiedFile]) -> None:
-        """Delete the segments of an earlier run that this run does not write, or whose source bytes have changed."""
+        """Delete the segments of an earlier run that this run does not write, or whose pieces or files have changed."""
         kept = {task.path: task.sum for task in tasks if self._known.get(task.path) == task.sum}
         for path in self._known.keys() - kept.keys():
             target = self._root / path
@@ -277,7 +277,7 @@ class Journal:
         self._known = kept
 
     def has(self, task: CopiedFile) -> bool:
-        """Return whether the output has the segment of ``task``, written from the same bytes."""
+        """Return whether the journal has the segment of ``task``, with the same pieces and unchanged source files."""
         return self._known.get(task.path) == task.sum
 
     def drop(self, task: CopiedFile) -> None:
@@ -310,10 +310,10 @@ def _head(out: str) -> bytes:
 
 
 def write_lost(root: Path, plans: Iterable[PartitionPlan], unknown: Iterable[VolumeFolder], access: Access) -> int:
-    """Write the bytes that the new log dirs do not have to ``lost+found``. Return their number.
+    """Write left-out bytes and ``unknown`` folders to ``lost+found``. Return the number of written bytes.
 
-    The bytes that the plan of a partition leaves out become files ``NUMBER-SEGMENT@POSITION``. Segments, topic ids and
-    leader epochs of ``unknown`` folders go to ``unknown-topics``. Raises UnreadableError and OSError.
+    The bytes in ``left_out`` of a plan, unless all are zeros, become files ``NUMBER-SEGMENT@POSITION``. Segments, topic
+    ids and leader epochs of ``unknown`` folders go to ``unknown-topics``. Raises UnreadableError and OSError.
     """
     written = 0
     for plan in plans:

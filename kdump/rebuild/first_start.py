@@ -1,9 +1,9 @@
 """Warnings before the first start: data that the new brokers delete or hide, and changed or lost configs.
 
 Retention times continue while a cluster is down. Seconds after its start a broker deletes expired segments and
-committed offsets, so the user needs the warnings before the start. For each partition :func:`look` reads the copy with
-the last records of the new log: its time indexes and, if it may have transactions, its producer snapshots and the
-batches after the snapshots.
+committed offsets, so the user needs the warnings before the start. For each partition with records :func:`look` reads
+the copy with the last records of the new log: its time indexes and, if it may have transactions, its producer snapshots
+and the batches after the snapshots.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def look(
     at: int,
     fail: Callable[[UnreadableError], None],
 ) -> LogsAtStart:
-    """Read the logs as new brokers would at the time ``at`` (ms). ``image`` has the topics' configs."""
+    """Return what brokers of ``release`` delete or find open at ``at`` (ms). ``image`` has the configs of topics."""
     folders = _leading(volumes, plans)
     states = {(one.partition.files, one.partition.log_dir): one.log_dir for one in folders}
     newest = dict(one for plan in plans for one in plan.newest_ms)
@@ -130,7 +130,7 @@ def of_retention(deleted: Mapping[str, int]) -> Iterator[str]:
 
 
 def of_metadata(lost: LostCluster, to: NewCluster, changes: Sequence[ClusterChange]) -> Iterator[str]:
-    """Yield warnings about changed configs and features, lost metadata, tiered topics and a quorum of two."""
+    """Yield warnings about changed configs and features, lost or damaged metadata, tiered topics, a quorum of two."""
     for one in changes:
         if one.what in {"topic config", "broker config"}:
             yield f"{one.what} {one.name or '<default>'} {one.key}={one.value}: {one.why}"
@@ -165,7 +165,7 @@ def _is_tiered(image: ClusterImage, topic: str) -> bool:
 
 
 def _of_counts(image: ClusterImage) -> Iterator[str]:
-    """Yield the warning about the inferred number of partitions of coordinators' topics."""
+    """Yield the warning about inferred numbers of partitions of ``__consumer_offsets`` and ``__transaction_state``."""
     names = (consumer_offsets.TOPIC, transaction_state.TOPIC)
     known = [image.topics.by_name[name] for name in names if name in image.topics.by_name]
     if known:

@@ -59,7 +59,7 @@ A node whose log dir is not in the input may have a longer log: an idle controll
 ABOVE: Final = 1_000
 """The epoch of the new snapshot minus the highest known epoch. Failed elections may have raised the real epoch."""
 SPARE_IDS: Final = 1_000
-"""The size of a block of producer ids. One block is skipped: a broker may have used it before its files were lost."""
+"""The size of a block of producer ids. At least one is skipped: a broker may have used it before the loss."""
 OLD_LEADER: Final = -1
 """Stands for each replica of a partition whose replicas are unknown."""
 
@@ -87,7 +87,7 @@ INTERNAL_CONFIGS: Final[dict[str, dict[str, str]]] = {
 }
 """The configs with which a broker creates internal topics. A broker adds no config to an existing topic."""
 KEEP_ALL: Final = {"retention.bytes": "-1", "retention.ms": "-1"}
-"""The configs of topics whose configs are lost. With Kafka's defaults a broker would delete records."""
+"""The configs of user topics that only folders have. With Kafka's defaults a broker would delete records."""
 MIN_ISR: Final = "min.insync.replicas"
 
 # Sources: ``kafka-storage version-mapping`` of 4.0.2 to 4.4.0; ``LogConfig`` and its validators of 3.9.2 to 4.4.0;
@@ -118,7 +118,7 @@ FEATURES: Final[dict[tuple[int, int], dict[str, int]]] = {
 
 @dataclass(frozen=True)
 class ClusterChange:
-    """A difference: an object of the old cluster is missing in the new one, or has another value than ``value``."""
+    """A difference from the old cluster: an object that is left out, replaced or changed. ``value``: the old value."""
 
     kind: ClassVar[str] = "dropped"
     what: str
@@ -143,7 +143,7 @@ class LostCluster(NamedTuple):
 
     @property
     def from_log(self) -> bool:
-        """Whether topics and configs come from a metadata log."""
+        """Whether a volume has a metadata log. If it is damaged, some topics come from folders."""
         return bool(self.sources)
 
     @property
@@ -364,7 +364,7 @@ class NewCluster(NamedTuple):
 
 
 def rebuilt(lost: LostCluster, to: NewCluster) -> tuple[ClusterImage, list[ClusterChange]]:
-    """Return the image of the new cluster, and its differences from the old image. ``lost.image`` is not changed."""
+    """Return the image of the new cluster, and its changed features and configs. ``lost.image`` is not changed."""
     old, image = lost.image, ClusterImage()
     changes: list[ClusterChange] = []
     image.end_offset, image.epoch, image.timestamp = lost.end_offset, lost.new_epoch, old.timestamp
@@ -407,13 +407,13 @@ def _lift(image: ClusterImage, release: StartRelease) -> Iterator[ClusterChange]
 
 
 def _next_producer_id(known: int, used: int) -> int:
-    """Return the first producer id of a block above all used ids. One block is skipped."""
+    """Return the first producer id of a block above all used ids. At least SPARE_IDS ids are skipped."""
     first = max(known, used + 1) + SPARE_IDS
     return -(-first // SPARE_IDS) * SPARE_IDS
 
 
 def fit_configs(image: ClusterImage, release: StartRelease, brokers: int) -> Iterator[ClusterChange]:
-    """Change the configs that prevent a start of new brokers, or make them refuse records. Yield the changes.
+    """Raise topic configs to the least value of a release, and lower min.insync.replicas before 3.7. Yield the changes.
 
     A broker stops if it loads a log with a topic config below the least value of the release. If min.insync.replicas is
     above the number of replicas, a broker before 3.7 refuses every record with acks=all, and all transactions.
@@ -461,7 +461,7 @@ def change_voters(image: ClusterImage, voters: Sequence[Voter], copies: CopyEnds
 
     The end offset of the image is set above the end of every copy, so that brokers load the image. The registrations of
     all controllers are removed, because the remaining controllers register again. If metadata.version supports voters
-    in the metadata log, kraft.version becomes 1, and each voter needs its directory id.
+    in the metadata log, kraft.version becomes 1, and each voter needs its directory id. Else the image has no voters.
     """
     names = (endpoint["name"] for voter in image.voters or () for endpoint in voter["endpoints"])
     listener = next(names, Listeners().controller)
@@ -544,7 +544,7 @@ def default_features(to: StartRelease) -> dict[str, int]:
 
 
 def oldest_for(level: int) -> StartRelease:
-    """Return the oldest release that supports a level of metadata.version. Raises UsageError for an unknown level."""
+    """Return the oldest release that supports a level of metadata.version. Raises UsageError for a newer level."""
     for minor in FEATURES:
         found = release.of(".".join(map(str, minor)))
         if found.highest_level >= level:

@@ -83,7 +83,7 @@ def new_directory_id() -> bytes:
 
 
 def parse_nodes(texts: Sequence[str]) -> list[NewNode]:
-    """Return the nodes of ``--node``, or DEFAULT. Raises UsageError for a wrong or repeated node, or no controller."""
+    """Return the nodes of ``--node``, or DEFAULT. Raises UsageError for a wrong value, a repeat, or no controller."""
     found = [_node(text) for text in texts or (DEFAULT,)]
     _once("node id", (each.id for each in found))
     addresses = ((each.host, port) for each in found for port in (each.port, each.controller_port) if port is not None)
@@ -164,7 +164,7 @@ def _port(text: str, digits: str) -> int:
 
 
 def replication_of(old: PartitionImage, brokers: int, wanted: int | None) -> int:
-    """Return the new number of replicas of a partition, at most ``brokers``: ``wanted`` or, if None, the old number.
+    """Return the new number of replicas of a partition, 1 to ``brokers``: ``wanted`` or, if None, the old number.
 
     ``wanted`` is the value of ``--replication``. The old number excludes replicas that a reassignment was adding.
     """
@@ -175,9 +175,9 @@ def replication_of(old: PartitionImage, brokers: int, wanted: int | None) -> int
 def assign(topics: Topics, nodes: Sequence[NewNode], wanted: int | None = None) -> Replicas:
     """Return the nodes of each partition, the leader first. ``wanted`` is the value of ``--replication``, or None.
 
-    If ``wanted`` is None and the new nodes have the ids of the old ones, each node keeps its replicas. Otherwise
-    leaders are assigned round-robin, beginning one node later for each topic. The followers are the nodes after the
-    leader; their distance from it grows with each round.
+    If ``wanted`` is None and the new nodes are exactly the nodes of all old replicas, each node keeps its replicas.
+    Otherwise leaders are assigned round-robin, beginning one node later for each topic. The followers are the nodes
+    after the leader; their distance from it grows with each round.
     """
     ids = [node.id for node in nodes]
     partitions = [

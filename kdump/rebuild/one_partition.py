@@ -1,9 +1,9 @@
 """Plans one partition: the log of its leading copy, in which batches of other copies replace damaged ranges.
 
-Nothing is written. The leading copy is read first. If it is complete, only copies that differ from it are read, else
-all. The new log gets the batches of the leading copy, then those of other copies, and last, copy by copy, those of
+Nothing is written. The leading copy is read completely. If it is complete, only copies that differ from it are used,
+else all. The new log gets the batches of the leading copy, then those of other copies, and last, copy by copy, those of
 ``.swap`` files and corrected batches. ``committed_only`` removes batches that reach the high watermark. Then the plan
-gets the pieces of each new segment, the offsets that no copy has, and the bytes that are left out.
+gets the pieces of each new segment, the offsets that the new log lacks, and the bytes that are left out.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ class _Copy:
 
 
 def plan(wanted: WantedPartition) -> PartitionPlan:
-    """Plan a partition. Unreadable bytes count as damaged; the plan lists them."""
+    """Plan a partition. Unreadable bytes count as damaged. Raises UnreadableError if a second read fails."""
     if not wanted.folders:
         return _without_copy(wanted)
     notes: list[str] = []
@@ -204,7 +204,7 @@ class _Planning:
         self._copies = sorted(copies, key=lambda one: one.rank, reverse=True)
 
     def has_gaps(self) -> bool:
-        """Return whether the leading copy has gaps between offsets. If so, the topic was compacted at some time."""
+        """Return whether a segment of the leading copy has gaps between spans: the topic was once compacted."""
         return any(starmap(has_gap, pairwise(self._copies[0].scanned.spans)))
 
     def plan(self) -> PartitionPlan:
@@ -329,7 +329,7 @@ class _Planning:
         )
 
     def _differs(self, copy: _Copy) -> bool:
-        """Return whether a copy has offsets, or leader epochs, that the leading copy does not have."""
+        """Return whether a readable copy has other leader epochs, later offsets or, if in sync, earlier offsets."""
         leader = self._copies[0]
         if copy.problem is not None:
             return False
@@ -483,7 +483,7 @@ class _Planning:
             yield held
 
     def _lost(self, start: int, end: int) -> Iterator[LostOffsets]:
-        """Yield the offsets that no copy has.
+        """Yield the offsets that the new log lacks.
 
         In a compacted log a hole below the last batch is a loss only if every copy is damaged or has no log there. If a
         copy is undamaged there, the cleaner has removed these offsets.
@@ -523,7 +523,7 @@ class _Planning:
         return "no copy has these offsets"
 
     def _left_out(self, lost: Sequence[LostOffsets]) -> Iterator[LeftOutBytes]:
-        """Yield the bytes left out: batches of other histories and topics, damaged ranges whose offsets are lost."""
+        """Yield the bytes left out: batches that were not taken, other topics, and damage whose offsets are lost."""
         for one in self._log.left_out:
             yield _left(one)
         for copy in self._others:

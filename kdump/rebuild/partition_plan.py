@@ -26,7 +26,7 @@ class SourceRange:
 
 @dataclass(frozen=True)
 class LostOffsets:
-    """The offsets ``from_offset`` to ``until_offset`` - 1, which no copy has. Compaction may have removed some."""
+    """The offsets ``from_offset`` to ``until_offset`` - 1, not in the new log. Compaction may have removed some."""
 
     from_offset: int
     until_offset: int
@@ -62,7 +62,7 @@ class SeenFile(NamedTuple):
         return cls(path, status.st_size, status.st_mtime_ns)
 
     def make_sure(self) -> None:
-        """Raise UnreadableError if the file has changed."""
+        """Raise UnreadableError if the size or the modification time of the file has changed."""
         if SeenFile.of(self.path) != self:
             raise UnreadableError(
                 self.path,
@@ -90,9 +90,9 @@ class PlannedSegment(NamedTuple):
 class LeftOutBytes(NamedTuple):
     """Bytes of a copy that are not in the new log: valid batches that were not taken, or damage.
 
-    ``kind`` of valid batches: ``diverged`` (another history), ``conflict`` (they overlap batches of another copy),
+    ``kind`` of valid batches: ``diverged`` (another history), ``conflict`` (they overlap taken batches),
     ``uncommitted`` (they reach the high watermark) or ``misplaced`` (a wrong base offset). ``other topic``: a segment
-    of another topic of the same name. Otherwise it is the kind of damage, and no copy has these offsets.
+    of another topic of the same name. Otherwise it is the kind of damage, and the new log lacks some of its offsets.
     """
 
     path: str
@@ -111,7 +111,7 @@ class PartitionPlan:
     - ``state``: ``lost`` (no copy), ``partial`` (offsets are lost), ``merged`` (from several copies) or ``whole``.
     - ``log_start`` and ``end``: the first offset and the end offset of the new log.
     - ``leader_epoch``: the highest leader epoch of all copies, or -1. The epoch of the new leader must be higher.
-    - ``uncommitted``: the number of offsets from the highest high watermark in a checkpoint to the last batch.
+    - ``uncommitted``: the number of offsets from the highest known high watermark to the last batch, left out or not.
     - ``repaired``: whether a copy that was read is damaged, or a copy is left out. Offsets may still be lost.
     - ``notes``: sentences for the user. ``unreadable``: sentences about unreadable files.
     """
@@ -137,7 +137,7 @@ class PartitionPlan:
     newest_ms: tuple[tuple[str, int], ...] = ()
     """For each copy that was read: the path of its last segment, and the newest timestamp in it, in ms."""
     has_transactions: bool = False
-    """Whether a copy has a batch that is transactional, control or compacted (KIP-534), so it may have transactions."""
+    """Whether a copy that was read has a batch that is transactional or control, or has a delete horizon (KIP-534)."""
     is_tiered: bool = False
     repaired: bool = False
     notes: tuple[str, ...] = ()

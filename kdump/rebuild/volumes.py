@@ -1,7 +1,7 @@
 """Finds the remaining log dirs of a cluster in the given volumes.
 
 A log dir is a folder with ``meta.properties``, a broker's checkpoint, or a partition folder. The log dir of a container
-is often some folders below the root of its volume (``/data-0/kafka-log0``), so all folders are searched.
+is often some folders below the root of its volume (``/data-0/kafka-log0``), so all other folders are searched.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class VolumeFolder:
 
     ``state`` is empty for a live replica, else ``delete``, ``future`` or ``stray``. ``topic_id`` has 16 bytes, or is
     None if ``partition.metadata`` is missing or invalid. ``high_watermark``, ``log_start`` and ``recovery_point`` come
-    from the checkpoints of the log dir, and are None unless the replica is live.
+    from the checkpoints of the log dir, and are None if they are missing there, or the replica is not live.
     """
 
     topic: str
@@ -82,7 +82,7 @@ class VolumeFolder:
 
 @dataclass(frozen=True)
 class Volume:
-    """A log dir: its checkpoints and ids (``state``), its partition folders, and its copy of the metadata log."""
+    """A log dir: its checkpoints and ids (``state``), its copy of the metadata log, and its other partition folders."""
 
     path: str
     state: LogDirState
@@ -101,7 +101,7 @@ class Volume:
 
 @dataclass(frozen=True)
 class Volumes:
-    """All log dirs of one cluster. Folders are in the order of log dirs, then in the order of names."""
+    """The log dirs that were found. Folders are in the order of log dirs, then of topics and partitions."""
 
     log_dirs: tuple[Volume, ...]
 
@@ -198,7 +198,7 @@ def _outermost(path: str) -> tuple[str, Entry | None]:
 
 
 class _Survey:
-    """A search through folders that follows links and lists each folder once."""
+    """A search through folders that follows links and visits each folder once."""
 
     def __init__(self, report: Reporter) -> None:
         self.failed: list[UnreadableError] = []
@@ -258,7 +258,7 @@ class _Survey:
             return None
 
     def _partition(self, folder: Entry, *, is_named: bool) -> list[Entry] | None:
-        """Return the files of a partition folder, or None for another folder.
+        """Return the files of a partition folder, or None for another folder, and for one that was seen before.
 
         ``is_named``: the folder above is a log dir by its files. Then the name is enough, unless folders are inside.
         """

@@ -55,7 +55,7 @@ def read_key(key: bytes | None) -> ControlKey:
 
 
 def read_marker(value: bytes | None) -> EndTxnMarker:
-    """Return the value of an ABORT or COMMIT marker. Raises DamageError for null or a malformed value."""
+    """Return the value of a marker. Raises DamageError for null, fewer than 6 bytes or a negative version."""
     if value is None or len(value) < MARKER.size:
         raise DamageError(
             "control value",

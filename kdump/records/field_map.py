@@ -88,7 +88,7 @@ def hidden(parts: Iterable[FieldBytes], hashed: Callable[[bytes], str] | None = 
 
 
 def masked(parts: Iterable[FieldBytes], mask: Mask) -> Iterator[FieldBytes]:
-    """Yield fields without the bytes of malformed records and of the values that ``mask`` changes."""
+    """Yield fields without the bytes of unread records and of the values that ``mask`` changes."""
     key: bytes | None = None
     for part in parts:
         if part.name == "keyLength":

@@ -57,7 +57,7 @@ def read(
     """Return the batch at the start of ``data``; ``position`` is its position in the file.
 
     ``offset``, ``size`` and ``magic`` are its first fields, ``limit`` is the largest decompressed size in bytes. As in
-    Kafka, magic above 2 is read as 2, magic below 0 as a message. Raises DamageError for a truncated header of magic 2.
+    Kafka, magic above 2 is read as 2, magic below 0 as a message. Raises DamageError for a truncated header.
     """
     whole = LOG_OVERHEAD.size + size
     if magic >= record_layout.MAGIC_2:
@@ -66,7 +66,7 @@ def read(
 
 
 def check(region: RecordBatch) -> None:
-    """Raise DamageError unless magic, size, checksum and codec of a batch are valid."""
+    """Raise DamageError for an unknown magic, a size below the header's, a wrong checksum or an invalid codec."""
     if isinstance(region, magic_2.Batch):
         header = region.header
         if (

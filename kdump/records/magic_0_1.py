@@ -47,8 +47,8 @@ class Message(RecordBatch):
 
     As in Kafka, an entry is a batch and, if it is not compressed, also the only record of that batch. Fields are read
     on first use, because DumpLogSegments prints the fields before an invalid one. A field raises DamageError if the
-    message is too short. Inner messages have the timestamp type of a magic 1 wrapper. If it is LogAppendTime, they have
-    its timestamp too.
+    message is too short. Inner messages of magic 1 have the timestamp type of their wrapper. If it is LogAppendTime,
+    they have its timestamp too.
     """
 
     __slots__ = (
@@ -76,7 +76,7 @@ class Message(RecordBatch):
     ) -> None:
         """Read the message in ``data``, without its log overhead. ``position`` is where the log overhead begins.
 
-        ``newest`` is the newest magic (0 or 1) of the release to imitate. The release reads an unknown magic as this.
+        ``newest`` is the newest magic (0 or 1) of an old release to imitate, which reads any other magic as this one.
         """
         self.position = position
         self.size = LOG_OVERHEAD.size + len(data)

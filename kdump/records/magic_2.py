@@ -161,7 +161,8 @@ class Batch(RecordBatch):
         """Return a buffer with the decompressed records, and their position in it.
 
         ``in_chunks`` selects Kafka's LZ4 reader from 3.6 on (:func:`kdump.records.record_batch.end_of_lz4_chunks`).
-        Raises DamageError if the batch is shorter than its header, its codec is unknown or its stream is malformed.
+        Raises DamageError if the batch is shorter than its header, its codec is unknown or its stream is malformed, and
+        LimitError above ``limit`` bytes (default: own limit).
         """
         if self.size < BATCH_HEADER.size:
             raise DamageError(
@@ -189,7 +190,7 @@ class Batch(RecordBatch):
         return compression.decompress(self.codec, stream, limit=limit), []
 
     def unpack(self, room: int = AHEAD) -> int:
-        """Decompress the records for a later :meth:`payload`. Return their size in bytes, 0 if not compressed.
+        """Decompress the records for a later :meth:`payload`. Return their size, 0 if there is nothing to decompress.
 
         Raises DamageError for a malformed stream, LimitError for more bytes than ``room`` or the batch's own limit.
         """
@@ -199,7 +200,7 @@ class Batch(RecordBatch):
         return self.unpacked_size
 
     def uncompressed_size(self) -> int | None:
-        """Return the decompressed size of the records in bytes. See :func:`compression.uncompressed_size`."""
+        """Return the decompressed size of the records in bytes, or None as :func:`compression.uncompressed_size`."""
         return compression.uncompressed_size(self.codec, self._data[BATCH_HEADER.size : self.size])
 
     @property
@@ -267,7 +268,7 @@ class Batch(RecordBatch):
 
 
 def _record_bytes(data: bytes, count: int) -> Iterator[RecordBytes]:
-    """Yield the positions of the records in a decompressed batch, up to the first one whose size does not fit."""
+    """Yield the positions of records in a decompressed batch. The first one whose size does not fit is the last."""
     start = 0
     for _ in range(count):
         try:
@@ -292,7 +293,7 @@ def read_record(data: Bytes, start: int, end: int, header: BatchHeader, appended
     """Return the record at ``start`` and the position after it; ``end`` is the end of the records.
 
     ``appended`` is the batch's log append time in ms, or None under CreateTime. Raises DamageError where Kafka's
-    reader throws: a size or a header count that does not fit, or fields that do not fill the record.
+    reader throws, such as at a size or a header count that does not fit, or fields that do not fill the record.
     """
     size, position = read_varint(data, start)
     body = position

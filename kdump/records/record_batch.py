@@ -145,7 +145,7 @@ class RecordBatch(Batches):
 
     @property
     def is_whole(self) -> bool:
-        """Whether the header counts one record for each offset: the log cleaner has removed none."""
+        """Whether the header counts one record for each offset: none was removed. False in magic 0 and 1."""
         return self.count is not None and self.count == self.last_offset - self.base_offset + 1
 
     @property
@@ -235,7 +235,7 @@ class RecordBatch(Batches):
 
 
 def misnumbered(batch: RecordBatch, offsets: Iterable[int]) -> DamageError | None:
-    """Return an error for the first of ``offsets`` that breaks the sequence; None for a batch with removed records."""
+    """Return an error for the first of ``offsets`` out of sequence; None without one, or if records were removed."""
     if not batch.is_whole:
         return None
     for number, offset in enumerate(offsets, batch.base_offset):
