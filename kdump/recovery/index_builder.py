@@ -165,8 +165,8 @@ class Rebuild:
         """Yield each segment with its new indexes. At an invalid batch, yield its segment with the error, and stop.
 
         Later segments are left out, because their ``.txnindex`` depends on the invalid batch. If the user named only
-        later segments of the folder, the earlier ones are read for transactions that end in the named ones. An invalid
-        batch in them is yielded too. Raises UnreadableError.
+        later segments of the folder, the earlier ones may be read for transactions that end in the named ones. An
+        invalid batch in them is yielded too. Raises UnreadableError.
         """
         replay = Replay()
         for number, segment in enumerate(partition.segments):
@@ -203,7 +203,7 @@ def _earlier(partition: Partition, segment: Segment) -> list[Segment]:
 
 
 def _batches(segment: Segment, note: Callable[[str], None], done: Callable[[int], None]) -> Iterator[Batches]:
-    """Yield the batches of a segment. Raises DamageError at the first batch that a broker does not accept."""
+    """Yield the batches of a segment. Raises DamageError at the first other bytes, except zeros up to the end."""
     with segment.open() as source:
         for region in walk.walk(source, runs=DATA):
             if isinstance(region, Batches):

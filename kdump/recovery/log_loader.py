@@ -125,7 +125,7 @@ class Outcome(NamedTuple):
     splits: tuple[str, ...]
     """The segments that the start splits, because they have an offset 2^31 or more above their base offset."""
     hidden_by: str | None
-    """The file that gives the broker a wrong log end offset; None if there is none.
+    """The file that gives the broker a wrong log end offset; None if there is none, or if loading fails.
 
     It is an ``.index`` with an entry that points past the last batch of its segment, or a ``.log.swap`` whose batches
     are all below its base offset. The broker then ends the log at the segment's base offset, or finds no new records.

@@ -24,6 +24,7 @@ class Cut(NamedTuple):
     """The bytes that a start removes or replaces at the end of a ``.log`` file: ``size`` bytes from ``position`` on.
 
     The offsets and the number of ``records`` are those of the valid batches in these bytes; None and 0 without one.
+    After a swap, ``records`` counts only those that no segment has.
     """
 
     file: str
@@ -39,7 +40,7 @@ class Cut(NamedTuple):
     superseded: int = 0
     """The number of these records that compaction removes anyway, such as aborted ones and older values of a key."""
     blocked_by: str | None = None
-    """A folder that has the name of a file that recovery must write, so recovery fails."""
+    """A folder that has the name of a file that recovery must write, so recovery empties the segment."""
     is_replaced_by_nothing: bool = False
     """Whether the ``.swap`` file is empty, for example after a power failure."""
 

@@ -35,7 +35,7 @@ class Swaps(NamedTuple):
 
 
 def after_swaps(partition: Partition, searched: str) -> Swaps:
-    """Return the segments after a start, and the losses. ``searched``: see ``LoaderRules`` of the log loader."""
+    """Return the segments and losses after a start. ``searched``: see ``LoaderRules``. Raises FailsError."""
     live: list[Segment] = []
     swaps: list[Segment] = []
     for each in sorted(partition.segments, key=base_of):
@@ -127,7 +127,7 @@ def _by_offset(cuts: list[Cut], gone: list[Segment], left: list[Segment], swaps:
     """Return ``cuts`` with the numbers of lost records: those of ``gone`` whose offsets no segment of ``left`` has.
 
     An offset in two segments counts once. ``superseded`` is the number of lost records that compaction removed. If a
-    swap file is damaged, ``cuts`` are returned unchanged.
+    swap file is damaged or has offsets above those of ``gone``, ``cuts`` are returned unchanged.
     """
     if not any(cut.records for cut in cuts) or not _are_of(gone, swaps):
         return cuts
@@ -172,13 +172,13 @@ class Removed(NamedTuple):
     segment: Segment
     records: int
     first: int
-    """The lowest offset of these records."""
+    """The lowest offset that no segment has after the start."""
     fits: bool
     """Whether the segment shares no offset with the segments that remain after the broker's start."""
 
 
 def only_in_removed(partition: Partition) -> Iterator[Removed]:
-    """Yield each ``.deleted`` or discarded ``.swap`` segment with records that no segment has after a start.
+    """Yield each ``.deleted`` or discarded ``.swap`` segment with user records that no segment has after a start.
 
     Records that compaction removed do not count. A ``.deleted`` segment up to the first live base offset is skipped:
     retention deleted it (``UnifiedLog.deleteSegments`` never deletes all segments). Raises FailsError if a broker
@@ -218,7 +218,7 @@ def _missing(gone: list[Segment], left: list[Segment]) -> set[int]:
 
 
 def _dropped(gone: list[Segment], left: list[Segment], missing: set[int]) -> dict[str, int]:
-    """Return file -> number of records that compaction removed from it. ``missing``: offsets that only ``gone`` has."""
+    """Return file -> number of records that compaction may remove from it. ``missing``: offsets only in ``gone``."""
     found: dict[str, int] = {}
     wanted: dict[bytes, list[tuple[int, str]]] = {}
     aborted: dict[int | None, list[txn_index.AbortedTxn]] = {}

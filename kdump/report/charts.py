@@ -33,7 +33,7 @@ COLOURED: Final = 7
 ROWS: Final = 40
 """Maximum number of rows of the heat map and of the map of damage."""
 AT_ONCE: Final = 14
-"""Maximum number of rows in one drawing, because the engine needs about 7 KiB for each mark."""
+"""Maximum number of rows of these maps in one drawing, because the engine needs about 7 KiB for each mark."""
 MARKS: Final = 40 * AT_ONCE
 """Maximum number of damaged ranges in one drawing."""
 HEATS: Final = 5
@@ -41,7 +41,7 @@ HEATS: Final = 5
 WIDTH: Final = 520
 WIDE: Final = 820
 NAME: Final = 28
-"""Maximum length of a name at an axis, in characters."""
+"""Maximum length of a name at an axis in characters, without a number that makes it unique."""
 LETTER: Final = 8
 """Maximum width of a character in pixels, except for wide characters."""
 PADDING: Final = 4
@@ -320,7 +320,7 @@ def _heat(report: LogDirReport, axis: series.TimeAxis) -> Iterator[_Drawn]:
 
 
 def _damage(report: LogDirReport) -> Iterator[_Drawn]:
-    """Yield a chart with a row for each damaged segment, and its damaged ranges at their positions."""
+    """Yield a chart with a row for each of the first ROWS damaged segments, and its damaged ranges."""
     files = report.lines("damage", "damagedFile")[:ROWS]
     if not files:
         return

@@ -50,7 +50,7 @@ AROUND: Final = 3_600_000
 EVENTS: Final = 200
 """Maximum number of metadata events: the events nearest to the time of --around, or the newest."""
 HAPPENED: Final = 5000
-"""Maximum number of events in the timeline. The last ones are kept: the newest, then those without a time."""
+"""Maximum number of events in the timeline. Those without a time are kept first, then the newest."""
 HOTTEST: Final = 40
 """Maximum number of partitions with data by hour; the partitions with the most bytes are kept."""
 PAYLOAD: Final = ("metadata", "raw")
@@ -80,7 +80,7 @@ class ReportAnswer:
 class LogDirReport:
     """The document of log dirs at the time ``at`` (ms since 1970). ``answers``: name -> answer.
 
-    Without a metadata log there is no answer ``metadata``. For a single broker there is no answer ``diff``.
+    Without a metadata log there is no answer ``metadata``. Unless two brokers have selected logs, there is no ``diff``.
     """
 
     paths: tuple[str, ...]
@@ -250,7 +250,7 @@ def _forecast(request: ReportRequest, found: ReportCollectors) -> ReportAnswer:
 
 
 def _events(request: ReportRequest, logs: Sequence[Partition], report: Reporter) -> ReportAnswer | None:
-    """Return the metadata events around the time of --around, or the newest; None without a metadata log."""
+    """Return at most EVENTS metadata events, near --around or the newest; None without a metadata log."""
     copies = Copies(logs, Reporter(fail=report.fail))
     if not copies:
         return None

@@ -147,6 +147,6 @@ def bar(share: float, width: int) -> str:
 
 
 def sparkline(numbers: list[int]) -> str:
-    """Return a block character for each number, as high as the number; a blank for 0."""
+    """Return a block character for each number, scaled to the highest; a blank for 0."""
     most = max(numbers, default=0)
     return "".join(_SPARKS[(number * 8 - 1) // most] if number > 0 else " " for number in numbers)

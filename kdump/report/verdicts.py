@@ -1,6 +1,6 @@
 """The verdict of a report, from its document alone: problems, next steps and commands, the gravest first.
 
-Each function of ``_PARTS`` yields the sentences about one subject, with the command that shows its details.
+Each function of ``_PARTS`` yields the sentences about one subject, with commands that show details or repair.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _WEIGHT: Final[dict[Outcome, Weight]] = {
     "safe": "good",
 }
 _MUCH: Final = 0.5
-"""A topic is reported if its logs, without indexes, have at least this share of the bytes of all folders on disk."""
+"""The largest of several topics is reported if its logs have at least this share of the bytes in the log dirs."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class ReportVerdict:
 
 
 def verdicts(report: LogDirReport) -> list[ReportVerdict]:
-    """Return the sentences of the verdict. If there is no problem, the first sentence says so."""
+    """Return the sentences of the verdict. Without a problem, one reports this, or that there is no partition."""
     found = [one for part in _PARTS for one in part(report)]
     order: list[Weight] = ["bad", "warn", "info", "good"]
     if not any(one.weight in {"bad", "warn"} for one in found):
@@ -161,7 +161,7 @@ def _damage(report: LogDirReport) -> Iterator[ReportVerdict]:
 
 
 def _fatal(report: LogDirReport) -> Iterator[ReportVerdict]:
-    """Yield a sentence for each reason that prevents a broker's start, unless the broker's verdict has it."""
+    """Yield a sentence for each kind of fault that prevents a broker's start, unless the broker's verdict has it."""
     named = [line for text in _summary(report).get("verdicts", ()) for line in _named_in(report, text)]
     alike: dict[tuple[str, str], list[Line]] = {}
     for line in report.lines("check", "finding"):

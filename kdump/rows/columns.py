@@ -97,7 +97,7 @@ RECORD: Final = (
     Column("coordinatorEpoch", "int", "state.coordinator_epoch", "The epoch of the transaction coordinator, in a transaction marker.", optional=True),
     *_MARKS,
 )
-"""The columns of a record: a line of ``kdump dump -o jsonl``, a row of the Spark source."""
+"""The columns of a record: a line of ``kdump dump -o jsonl``, or without TEXT_ONLY a row of the Spark source."""
 
 DECODED: Final = Column("decoded", "json", "state.decoded", "With --decode: the decoded record of one of Kafka's own topics, or the decoded payloads with a schema id.", optional=True)
 """The column that ``kdump dump --decode auto`` adds after the columns of a record."""

@@ -57,7 +57,7 @@ def is_utf8(data: Bytes) -> bool:
 
 
 def _is_json(data: Bytes) -> bool:
-    """Return whether UTF-8 text is one JSON value. Compiled code checks this without a copy of the text."""
+    """Return whether UTF-8 text is one JSON value. Compiled code, if it can decide, needs no copy of the text."""
     found = texts.is_json(data) if kernel.COMPILED else -1
     return bool(found) if found >= 0 else is_json(bytes(data).decode())
 

@@ -1,9 +1,9 @@
 """Replaces payloads by keyed hashes (``--redact``), and hides the secrets in Kafka's own topics.
 
 The hash is HMAC-SHA256 (RFC 2104): equal payloads get equal hashes, and without its key even short payloads cannot be
-guessed. Null stays null. With ``--redact value.email`` the column ``decoded`` has a hash in place of each field
-``email``. The stored bytes contain these fields too, so they are hashed whole. Uncertain parts are hidden too: a
-payload that cannot be decoded has no ``data``. A text or number in the middle of a path is hashed.
+guessed. Null stays null. With ``--redact value.email`` the column ``decoded`` has a hash in place of the value's field
+``email``. The stored bytes contain this field too, so they are hashed whole. Uncertain parts are hidden too: a payload
+that cannot be decoded has no ``data``. A text or number in the middle of a path is hashed.
 """
 
 from __future__ import annotations

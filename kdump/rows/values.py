@@ -1,4 +1,4 @@
-"""The value of a record, batch or damaged range in each column of :mod:`kdump.rows.columns`, before it becomes text."""
+"""The values of columns (except encodings and the scopes ``shown`` and ``typed``), before they become text."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def value(column: Column, found: SelectedBatch | DamagedRange, record: Record | 
 
 
 def is_constant(column: Column, found: SelectedBatch) -> bool:
-    """Return whether all records of a batch share the value of a column."""
+    """Return whether it is certain, without reading records, that all of a batch share the value of a column."""
     if column.source == "batch.crc_valid":
         return found.batch.magic > 1
     if column.source in MARKS:
@@ -152,7 +152,7 @@ def needs_frame(topic: str | None) -> bool:
 
 
 def decoded(found: SelectedBatch, record: Record | None) -> Any:
-    """Return a record decoded by the layouts of Kafka's own topics, else by the file's decoder, else None."""
+    """Return a record decoded by Kafka's own layouts or the decoder; None for others and in control batches."""
     if isinstance(record, RedactedRecord):
         return record.decoded
     if record is None or found.batch.is_control:

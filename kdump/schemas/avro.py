@@ -57,7 +57,7 @@ Read: TypeAlias = "Callable[[bytes, int, int, int, list[int]], tuple[Any, int]]"
 MAX_DEPTH: Final = 200
 """Maximum number of levels of records, arrays and maps in a payload, because the JSON encoder is recursive."""
 _EMPTY_ITEMS: Final = 1_000_000
-"""Maximum number of array items in a payload whose type may take 0 bytes (nulls, empty records)."""
+"""Maximum number of array items in a payload, or records in a file's block, that may take 0 bytes."""
 MAX_DECIMAL: Final = 1700
 """Maximum size of a decimal in bytes, so that Python can convert it to text (``sys.get_int_max_str_digits``)."""
 _UNITS: Final = {"millis": 10**3, "micros": 10**6, "nanos": 10**9}
@@ -504,7 +504,7 @@ def _bounds(logical: Logical) -> tuple[int, int]:
 
 
 def default_value(schema: AvroType, value: Any, shape: Shape | None) -> Any:
-    """Return the default value in a schema as a value of a shape; None if it does not fit."""
+    """Return the default value in a schema as a value of a shape; None for null, or if it does not fit."""
     try:
         return _default(schema, value, shape)
     except (TypeError, ValueError, AttributeError, KeyError, RecursionError):
@@ -579,7 +579,8 @@ _FILE_HEADER: Final = Map(Primitive("bytes"))
 def read_file(payload: bytes, limit: int) -> tuple[list[Any], str | None]:
     """Return the records of an Avro container file (``Obj`` 1) as JSON, and the full name of their schema.
 
-    ``limit``: largest uncompressed size of all blocks, in bytes. Raises UndecodableError; SchemaError for the schema.
+    ``limit``: largest size of all compressed blocks after decompression, in bytes. Bytes after the records of a block
+    are ignored. Raises UndecodableError; SchemaError for the schema.
     """
     header, position = AvroReader(_FILE_HEADER).value(payload, len(FILE_MAGIC))
     meta = {name: a2b_base64(value) for name, value in header.items()}
@@ -613,7 +614,7 @@ def read_file(payload: bytes, limit: int) -> tuple[list[Any], str | None]:
 
 
 def _uncompressed(data: bytes, codec: str, limit: int) -> bytes:
-    """Return the content of a block. Raises LimitError above ``limit`` bytes, and UndecodableError."""
+    """Return the content of a block. Raises LimitError above ``limit`` decompressed bytes, and UndecodableError."""
     try:
         if codec == "null":
             return data

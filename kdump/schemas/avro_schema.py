@@ -247,7 +247,7 @@ _MOST_SCALE: Final = 4096
 
 
 def _logical(found: dict[str, Any], kind: str, size: int = 0) -> Logical | None:
-    """Return the logical type of a definition, or None if it is invalid (LogicalTypes.fromSchema)."""
+    """Return the logical type of a definition, or None without a valid one (LogicalTypes.fromSchema)."""
     name = found.get("logicalType")
     if not isinstance(name, str) or kind not in _BASES.get(name, ()):
         return None

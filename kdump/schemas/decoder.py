@@ -62,7 +62,7 @@ class PayloadDecoder:
         self._schemas: dict[tuple[str, int], PayloadReader] = {}
         self._choices: dict[tuple[object, ...], SchemaVersion] = {}
         self.missing = 0
-        """The number of payloads with the id of an unknown schema."""
+        """The number of calls of :meth:`missing_schema`."""
 
     def decode(
         self,
@@ -71,14 +71,14 @@ class PayloadDecoder:
         value: bytes | None,
         headers: Iterable[tuple[bytes, bytes | None]] = (),
     ) -> dict[str, Decoded | None] | None:
-        """Return the decoded key and value of a record, or None if neither has a schema or a known layout."""
+        """Return the decoded key and value of a record, or None if :meth:`side` returns None for both."""
         sides = {"key": self.side(topic, "key", key, headers), "value": self.side(topic, "value", value, headers)}
         return sides if sides["key"] or sides["value"] else None
 
     def side(
         self, topic: str, side: Side, payload: bytes | None, headers: Iterable[tuple[bytes, bytes | None]] = ()
     ) -> Decoded | None:
-        """Return the decoded key or value; None if it is null, or has neither a schema nor a known layout."""
+        """Return the decoded key or value; None if it is null, or has no schema of ``formats`` and no known layout."""
         if payload is None:
             return None
         if self._every and has_own_layouts(topic):
@@ -137,7 +137,8 @@ class PayloadDecoder:
     def candidates(self, frame: SchemaFrame) -> list[SchemaVersion] | None:
         """Return the schema versions that a frame may refer to; empty if its schema is unknown.
 
-        Return None if the bytes only look like a frame: its fingerprint is unknown, or its id is 0 and unknown.
+        Return None if the bytes only look like a frame: its fingerprint is unknown, or its id is 0 and unknown. Also
+        return None for a fingerprint if ``formats`` lacks Avro.
         """
         if frame.framing == "single-object":
             return self._by_fingerprint.get(frame.fingerprint) if "avro" in self._formats else None

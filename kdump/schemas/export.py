@@ -70,7 +70,7 @@ class ExportedSchemas:
 
     @staticmethod
     def _reference_path(name: str, version: SchemaVersion) -> str | None:
-        """Return the path of a reference in the folder of its schema; None if the path would lead out of the folder.
+        """Return the path of a reference in the folder of its schema; None if it is too long or leads out of the folder.
 
         A relative path, as in Protobuf's imports and in ``$ref`` of JSON Schema, stays. A URI and the name of a
         type in Avro become a file name with its suffix.
@@ -138,8 +138,8 @@ kafka-console-producer.sh --bootstrap-server "$BOOTSTRAP" --topic "$topic" --syn
 def import_script(versions: Iterable[SchemaVersion], store: SchemaStore, *, whole: bool = False) -> Iterator[str]:
     """Yield the lines of a shell script that restores versions and ids, by REST calls or as records of the topic.
 
-    A schema comes after the schemas that it refers to. Deleted versions become soft-deleted, so that their ids can be
-    looked up. With ``whole`` the settings of the registry and of its contexts are restored too.
+    A schema comes after the given schemas that it refers to. Deleted versions become soft-deleted, so that their ids
+    can be looked up. Settings of the subjects are restored and, with ``whole``, of the registry and its contexts.
     """
     chosen = list(_in_order(versions, store))
     contexts = sorted({version.context for version in chosen} - {DEFAULT_CONTEXT})
@@ -221,7 +221,7 @@ def _call(method: str, path: str, body: Mapping[str, Any] | None = None) -> str:
 
 
 def _in_order(versions: Iterable[SchemaVersion], store: SchemaStore) -> Iterator[SchemaVersion]:
-    """Yield versions in the order of their numbers, but each after the versions that it refers to."""
+    """Yield versions in the order of their numbers, but each after those of them that it refers to."""
     chosen = {(version.subject, version.version): version for version in versions}
     done: set[tuple[str, int]] = set()
     left = sorted(chosen.values(), key=lambda each: (each.version, each.first_offset))

@@ -27,7 +27,7 @@ _Node: TypeAlias = tuple[int, int, int, int, int]
 
 
 def avro_text(schema: AvroType, quote: Callable[[str], str]) -> AvroText | None:
-    """Return a writer of payloads as JSON, or None for bytes and for arrays whose items may take 0 bytes."""
+    """Return a writer of payloads as JSON; None for the type bytes, or with an array whose items may take 0 bytes."""
     if isinstance(schema, Primitive) and schema.kind == "bytes":
         return None  # payloads of only bytes have no length (AvroReader.read)
     plan = _AvroPlan(quote)

@@ -147,7 +147,7 @@ def _feature_options(found: dict[str, Any]) -> list[str]:
 
 
 class _ProtoWriter:
-    """Prints a descriptor as .proto text, without options except ``allow_alias``, ``packed`` and features."""
+    """Prints a descriptor as .proto text, only with the options ``allow_alias``, ``packed`` and features."""
 
     def __init__(self, syntax: str) -> None:
         self._syntax = syntax
