@@ -1,7 +1,7 @@
 """Reads and verifies a copy of a partition, and returns its valid batches as spans.
 
-A span has consecutive batches of one leader epoch in one segment, usually less than 8 MiB. No checksum covers base
-offsets and leader epochs: the scan compares them with the batches around them and the leader epoch checkpoint.
+A span has consecutive batches of one leader epoch in one segment. No checksum covers base offsets and leader epochs:
+the scan compares them with the batches around them and the leader epoch checkpoint.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ class ScannedCopy:
 
     @property
     def end_offset(self) -> int:
-        """The highest offset after a span; 0 without a span."""
+        """The highest end offset of a span; 0 without a span."""
         return max((span.last_offset + 1 for span in self.spans), default=0)
 
     def _rows(self, each: Segment) -> Iterator[BatchPlace | PlacesInARow | LeftOutRange | Padding]:

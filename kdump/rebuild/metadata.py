@@ -118,7 +118,7 @@ FEATURES: Final[dict[tuple[int, int], dict[str, int]]] = {
 
 @dataclass(frozen=True)
 class ClusterChange:
-    """A difference from the old cluster: an object that is left out, replaced or changed. ``value``: the old value."""
+    """A difference from the old cluster: an object that is left out, replaced or changed. ``value``: the old one."""
 
     kind: ClassVar[str] = "dropped"
     what: str

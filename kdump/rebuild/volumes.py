@@ -43,8 +43,8 @@ class VolumeFolder:
     """A partition folder in a log dir.
 
     ``state`` is empty for a live replica, else ``delete``, ``future`` or ``stray``. ``topic_id`` has 16 bytes, or is
-    None if ``partition.metadata`` is missing or invalid. ``high_watermark``, ``log_start`` and ``recovery_point`` come
-    from the checkpoints of the log dir, and are None if they are missing there, or the replica is not live.
+    None without a readable and valid ``partition.metadata``. ``high_watermark``, ``log_start`` and ``recovery_point``
+    come from the checkpoints of the log dir, and are None if they are missing there, or the replica is not live.
     """
 
     topic: str

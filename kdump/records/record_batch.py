@@ -25,7 +25,7 @@ _PROPERTIES: Final = {"records_count": "count"}
 
 
 class Batches:  # no ABC: isinstance(), called for each batch, would take five times as long
-    """One batch, or several consecutive batches with the same attributes.
+    """One batch, or several consecutive batches that are read together.
 
     Batches are numbered from 0 (``row``). Columns are the fields of :data:`kdump.formats.record_layout.BATCH_HEADER`,
     and ``last_offset``, ``last_sequence``, ``position`` and ``size``.
@@ -38,9 +38,9 @@ class Batches:  # no ABC: isinstance(), called for each batch, would take five t
     size: int
     """The size of all batches in bytes, with their log overheads."""
     rows: array[int] | None
-    """The table of header fields of a :class:`kdump.segments.batch_runs.Run`; None for a single batch."""
+    """The table of header fields of a :class:`kdump.segments.batch_runs.Run`; else None."""
     block: memoryview
-    """The bytes that contain a :class:`kdump.segments.batch_runs.Run`."""
+    """The bytes that contain several batches."""
 
     @property
     def end(self) -> int:

@@ -78,7 +78,7 @@ class OpenedNames(NamedTuple):
 
 
 def opened(partition: Partition) -> OpenedNames:
-    """Return the partition with the segments that a broker opens, and the files that it lists but does not read."""
+    """Return the partition with the segments that a broker opens, and the listed files that empty segments replace."""
     held = {posixpath.basename(each.path): each for each in partition.segments}
     for entry in partition.others:
         if entry.name.endswith(OPENED) and file_names.offset_of(entry.name) is not None:
@@ -135,7 +135,7 @@ class Outcome(NamedTuple):
     swapped: tuple[str, ...]
     """``.swap`` files that become segments."""
     unread: tuple[Cut, ...] = ()
-    """Files that the broker counts as segments, but does not read: their names are not offsets of 20 digits."""
+    """Files that the broker lists, but replaces by empty segments: their names are not offsets of 20 digits."""
 
 
 class _BackwardsError(Exception):

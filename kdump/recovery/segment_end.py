@@ -24,7 +24,7 @@ class Cut(NamedTuple):
     """The bytes that a start removes or replaces at the end of a ``.log`` file: ``size`` bytes from ``position`` on.
 
     The offsets and the number of ``records`` are those of the valid batches in these bytes; None and 0 without one.
-    After a swap, ``records`` counts only those that no segment has.
+    If valid ``.swap`` files replace them, ``records`` counts only those that no segment has then.
     """
 
     file: str

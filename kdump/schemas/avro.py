@@ -8,7 +8,7 @@ Values of a reader's schema have a shape (:mod:`kdump.schemas.shapes`). Three ru
 
 * A field that the writer's schema lacks is null if it has no default, because all columns are nullable.
 * Logical types with different units or scales do not match, because the value would be wrong by a factor.
-* A timestamp outside the years 1 to 9999, a time outside 24 hours, and a decimal with too many digits are mismatches.
+* Dates outside the years 1 to 9999, times outside 24 hours, and decimals with too many digits are mismatches.
 
 ``fastavro.schemaless_reader`` is equally fast, but its values are not JSON. It raises for dates outside the years 1 to
 9999, ignores bytes after the value, and does not support durations, UUIDs of 16 bytes and nanoseconds.

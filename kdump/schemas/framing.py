@@ -33,7 +33,7 @@ _WITH_ID, _WITH_GUID = 0, 1
 
 
 class SchemaFrame(NamedTuple):
-    """The frame of a payload. The message begins at ``position``. ``indexes``: a Protobuf path that is in a header."""
+    """The frame of a payload, up to ``position``. ``indexes``: the path of a Protobuf message, if it is in a header."""
 
     framing: Framing
     position: int
