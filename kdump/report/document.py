@@ -1,7 +1,7 @@
 """The document of a report: answers of commands as plain values, from which the page and its verdict are made.
 
 Most answers have the ``-o jsonl`` lines of a command; ``hours``, ``forecast`` and ``timeline`` come from the same data.
-The document has no keys or values of records. The fields ``metadata`` and ``raw`` of groups are null.
+The document has no keys or values of users' records. The fields ``metadata`` and ``raw`` of groups are null.
 """
 
 from __future__ import annotations
