@@ -461,7 +461,7 @@ def change_voters(image: ClusterImage, voters: Sequence[Voter], copies: CopyEnds
 
     The end offset of the image is set above the end of every copy, so that brokers load the image. The registrations of
     all controllers are removed, because the remaining controllers register again. If metadata.version supports voters
-    in the metadata log, kraft.version becomes 1, and each voter needs its directory id. Else the image has no voters.
+    in the metadata log, kraft.version becomes 1, and each voter needs its directory id. Else ``voters`` is unused.
     """
     names = (endpoint["name"] for voter in image.voters or () for endpoint in voter["endpoints"])
     listener = next(names, Listeners().controller)

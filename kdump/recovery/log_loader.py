@@ -285,7 +285,7 @@ class _Start:
         return sorted([*rest, *parts], key=base_of)
 
     def recover(self, each: Segment, before: list[Segment], *, loading: bool) -> bool:
-        """Recover a segment; return whether it is truncated. ``loading``: all errors prevent the loading of the log."""
+        """Recover a segment; return whether it is truncated. ``loading``: all errors but an overflow stop loading."""
         if self.sound is None or each not in self.read:  # a valid segment is not in _done, so it may come again
             self.read.append(each)
         if self.sound is not None:
