@@ -70,7 +70,7 @@ class ExportedSchemas:
 
     @staticmethod
     def _reference_path(name: str, version: SchemaVersion) -> str | None:
-        """Return the path of a reference in the folder of its schema; None if it is too long or leads out of the folder.
+        """Return the path of a reference in the folder of its schema; None if it is too long or leads out of it.
 
         A relative path, as in Protobuf's imports and in ``$ref`` of JSON Schema, stays. A URI and the name of a
         type in Avro become a file name with its suffix.
