@@ -33,10 +33,10 @@ METADATA_FOLDER: Final = "__cluster_metadata-0"
 class Publishing:
     """The output folder ``out``, which is not complete yet. It appears complete when the ``with`` block succeeds.
 
-    If the disk has room for all copies in the volumes, times the replicas, each partition is written as soon as it is
-    planned, while its copies are in the page cache. Otherwise :meth:`finish` writes all partitions, when it knows the
-    needed space. With ``resume``, complete segments of a killed run are used again, and are kept if this run ends early
-    too. Raises UsageError if ``out`` is not empty, and UnreadableError if it cannot be written.
+    If the disk certainly has room, each partition is written as soon as it is planned, while its copies are in the page
+    cache. Otherwise :meth:`finish` writes all partitions, when it knows the needed space. With ``resume``, complete
+    segments of a killed run are used again, and are kept if this run ends early too. Raises UsageError if ``out`` is
+    not empty, and UnreadableError if it cannot be written.
     """
 
     def __init__(self, volumes: Volumes, out: Path, *, resume: bool, note: Callable[[str], None]) -> None:
