@@ -1,7 +1,7 @@
 """Errors, warnings, exit statuses, :class:`Reporter` (the callbacks of readers), and functions for texts in messages.
 
-There are three kinds of errors: wrong usage, unreadable files, and damaged bytes. A DamageError has a position and is
-turned into a region (:class:`kdump.segments.regions.Damage`). Any other exception is a bug.
+There are three main kinds of errors: wrong usage, unreadable files, and damaged bytes. A DamageError has a position;
+readers of segments turn it into a region (:class:`kdump.segments.regions.Damage`).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class ExitStatus:
 
 
 class KdumpError(Exception):
-    """Base of all errors that kdump raises on purpose."""
+    """Base of the errors that kdump reports to its user."""
 
 
 class UsageError(KdumpError):
@@ -46,7 +46,7 @@ class UsageError(KdumpError):
 
 
 class UnreadableError(KdumpError):
-    """A file or folder cannot be read: missing, no permission, an I/O fault (exit status 1).
+    """A file or folder cannot be read or written: missing, no permission, an I/O fault (exit status 1).
 
     ``errno`` is the error number of the operating system; None if kdump itself found the reason.
     """
@@ -82,11 +82,11 @@ class UnreadableError(KdumpError):
 
 
 class StoreError(UnreadableError):
-    """A store in the network did not answer, lacks the object, or returned an error after retries: no damage."""
+    """A store in the network lacks the object, changed it meanwhile, or failed after retries: no damage."""
 
 
 class PartlyUnreadableError(UnreadableError):
-    """A part of a segment in remote storage is damaged (a chunk or the indexes); the other parts are read."""
+    """A part of a segment in remote storage is damaged or missing (a chunk, the indexes); the other parts are read."""
 
 
 class IncompleteCopyError(UnreadableError):
@@ -135,11 +135,11 @@ class DamageError(KdumpError):
 
 
 class LimitError(DamageError):
-    """A size above the caller's limit, for example a batch whose uncompressed size is gigabytes."""
+    """A size or number above a limit, for example a batch whose uncompressed size is gigabytes."""
 
 
 class DamageWarning(UserWarning):
-    """The warning of a Python function that skips damaged bytes. The kdump command prints the same text."""
+    """The warning of a Python function that skips damaged bytes, or does not use a wrong index."""
 
 
 class NoteWarning(UserWarning):
@@ -173,7 +173,7 @@ def reports(texts: Sequence[str]) -> str:
 
 
 def brief(value: object) -> object:
-    """Return a value for a message. NULs become "5 zero bytes". Above :data:`LONGEST_VALUE` characters it is cut."""
+    """Return a value for a message: "5 zero bytes" for only NULs; cut above :data:`LONGEST_VALUE` characters."""
     text = str(value)
     return _zeros(text) or (value if len(text) <= LONGEST_VALUE else _cut(text, text))
 

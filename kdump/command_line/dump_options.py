@@ -81,7 +81,7 @@ class DumpOptions:
     """The options of ``kdump dump``, checked against each other, and properties that depend on them."""
 
     def __init__(self, given: dict[str, Any]) -> None:
-        """``given`` has the parsed values by parameter name. Raises UsageError for options that exclude each other."""
+        """``given``: parsed values by parameter name; those of inputs and filters are removed. Raises UsageError."""
         self.output: str = given["output"]
         self.wanted = shared.wanted(given).for_form(self.output)
         self.filter = shared.filter_of(given)
@@ -108,7 +108,7 @@ class DumpOptions:
         self.on_error: OnError = given["on_error"]
         self.include_damaged: bool = given["include_damaged"]
         self.jobs: int | None = given["jobs"]
-        """The number of reading processes; None lets kdump choose."""
+        """The largest number of reading processes; None lets kdump choose."""
         self.follow: bool = given["follow"]
         self.every_replica: bool = given["every_replica"]
         self.stats: bool = given["stats"]
@@ -252,7 +252,7 @@ class DumpOptions:
 
     @property
     def format_name(self) -> str:
-        """The name of the output format in :data:`kdump.printers.output_formats.PRINTERS`."""
+        """The name of the output format: a key of :data:`kdump.printers.output_formats.PRINTERS`, parquet or arrow."""
         return self.output if self.template is None else "format"
 
     def printing(self, redactor: Redactor | None) -> PrintOptions:
@@ -277,20 +277,20 @@ class DumpOptions:
 
     @property
     def stops_early(self) -> bool:
-        """Whether the run may end before the last record, because of --limit, --head or --tail."""
+        """Whether --limit, --head or --tail is given."""
         return any(number is not None for number in (self.limit, self.head, self.tail))
 
     @property
     def counting(self) -> bool:
-        """Whether only the number of records is needed."""
+        """Whether --count is given, without --batches, --limit, --head and --tail."""
         return self.count and not self.batches and not self.stops_early
 
     @property
     def may_be_parallel(self) -> bool:
         """Whether several processes may print.
 
-        False on a terminal and with colours, because processes write bytes unchanged, and for options such as --limit
-        and --follow. Without --jobs also False for a filter by offset or time, which may select few records.
+        False on a terminal and with colours, because processes write bytes unchanged, with --jobs 1, and for options
+        such as --limit and --follow. Without --jobs also False for a filter by offset or time.
         """
         if (
             self.stats
@@ -336,5 +336,6 @@ class DumpOptions:
 
     @property
     def excludes_records(self) -> bool:
+        """Whether a filter, --topic, --partition or a limit of 0 may leave out records."""
         none = 0 in (self.limit, self.head, self.tail)
         return bool(none or self.filter != Filter() or self.wanted.topics or self.wanted.partitions)

@@ -38,7 +38,7 @@ class Piece(NamedTuple):
 
 
 def pieces(partitions: Sequence[Partition], *, cut: bool, unpacks: bool) -> list[Piece]:
-    """Return the pieces in order. ``cut`` divides large segments; ``unpacks`` makes compressed parts smaller."""
+    """Return the pieces in order. ``cut`` divides large local segments; ``unpacks`` makes compressed parts smaller."""
     found: list[Piece] = []
     runs: list[tuple[Partition, tuple[Segment, ...]]] = []
     size = 0
@@ -95,7 +95,7 @@ class PrintedSoFar(NamedTuple):
 
 
 class PrintedPiece(NamedTuple):
-    """The result of printing one piece. ``reported`` is None if nothing was printed on standard error."""
+    """The result of printing one piece. ``reported`` is None only if the piece has reported nothing."""
 
     reported: ReportedSoFar | None
     found: bool
@@ -115,7 +115,7 @@ class PieceWork:
         self._printer: Printer | None = None
 
     def assume(self, piece: Piece) -> ChunkStart | None:
-        """Return the assumed start of a part: its first credible batch, or None if there is none."""
+        """Return the assumed start: of a later part a valid batch, probably its first; None if none is found."""
         part = piece.part
         if part is None or not part.start:
             return ChunkStart()
@@ -207,7 +207,7 @@ def print_pieces(dump: Dump, partitions: Sequence[Partition], jobs: int, out: Bi
 
 
 def _read_shared(dump: Dump, reader: PartitionReader, partitions: Sequence[Partition], jobs: int) -> None:
-    """Read what all processes need: schemas, checkpoints, and the transactions of large partitions."""
+    """Read what all processes need: schemas, checkpoints and, if needed, the transactions of large partitions."""
     if dump.decoder is not None:
         dump.decoder.store  # noqa: B018  so that it is read and reported only once
     committed = dump.options.filter.committed

@@ -1,4 +1,4 @@
-"""Runs ``kdump dump`` in one process: :class:`Dump` prints text, :func:`write_columns` writes Parquet and Arrow."""
+"""Runs ``kdump dump`` in one process: :func:`write_columns` for Parquet and Arrow, :class:`Dump` for other formats."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 POLL: Final = 0.2
 """Seconds between two checks of a live log."""
 LOOK: Final = 1.0
-"""Seconds between two searches for new partitions."""
+"""Minimum number of seconds between two searches for new partitions."""
 
 
 class Dump:
@@ -51,7 +51,7 @@ class Dump:
         self.session, self.options, self.decoder = run, options, decoder
         self.redactor = shared.redactor(redact=options.redact, file=options.redact_key, fields=options.redact_fields)
         self.counted = 0
-        """The number of selected records; with --batches the number of batches."""
+        """The number of selected records (with --batches: of batches) after the run; 0 during it and with --follow."""
         self.damaged_ranges = self.damaged_bytes = self.segments = self.bytes = 0
         self.stats: ReadStats | None = None
         if options.stats:
@@ -121,7 +121,7 @@ class Dump:
         return self.first(reader.read(partition), self.options.head)
 
     def print_items(self, items: Iterable[SelectedBatch | DamagedRange], printer: Printer | None) -> tuple[bool, int]:
-        """Print items; without ``printer`` only count them. Return whether there were any, and the record count."""
+        """Print items; without ``printer`` only count them. Return whether there were any, and their number."""
         return self.print_made(((item, None) for item in items), printer)
 
     def print_made(
@@ -149,9 +149,9 @@ class Dump:
             self.session.note("nothing matches the options" if self.options.excludes_records else "there is no record")
 
     def follow(self, partitions: list[Partition], paths: Sequence[str], out: BinaryIO) -> None:
-        """Print the records of ``partitions``, then records appended later, until Ctrl-C or the limit.
+        """Print the records of ``partitions`` (with --tail the last), then appended ones, until Ctrl-C or --limit.
 
-        Partitions that appear in ``paths`` later are read too. Raises UsageError unless the files are local.
+        Partitions that appear later in folders of ``paths`` are read too. Raises UsageError unless the files are local.
         """
         if any(partition.files is not LOCAL for partition in partitions):
             raise UsageError("--follow needs local files: archives, stores and standard input cannot be followed")
@@ -172,7 +172,7 @@ class Dump:
                     break
 
     def _live(self, partitions: list[Partition], paths: Sequence[str]) -> Iterator[SelectedBatch | DamagedRange | None]:
-        """Yield the present records, then appended ones. Yield None after each pass over all partitions."""
+        """Yield present records (with --tail the last), then appended ones; None after a pass over all partitions."""
         from kdump.log_reader.live import LiveReader
         from kdump.segments.log_end import end_of_log
 
@@ -245,7 +245,7 @@ class Dump:
 def write_columns(dump: Dump, partitions: Iterable[Partition], paths: Sequence[str]) -> int:
     """Write the selected records to --out or standard output, as Parquet or Arrow; return the number.
 
-    Raises UsageError before the first read if pyarrow is missing or --out is refused. With --out, raises
+    Raises UsageError before the first record is read if pyarrow is missing or --out is refused. With --out, raises
     UnreadableError, and writes no file, if an input is unreadable or writing fails.
     """
     options = dump.options
@@ -293,7 +293,7 @@ def _opened(dump: Dump, paths: Sequence[str]) -> Iterator[BinaryIO]:
 def _batches(
     dump: Dump, partitions: Iterable[Partition], names: tuple[str, ...], typed: TypedColumns | None
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the records of partitions as Arrow record batches, with secrets hidden and --redact applied."""
+    """Yield selected records as Arrow record batches, secrets hidden unless --show-secrets, and --redact applied."""
     from kdump.arrow.stream import RowStream
     from kdump.rows.redaction import Secrets
 

@@ -45,13 +45,13 @@ FINDINGS: Final = [
 
 
 def _without(options: set[str], words: list[str]) -> list[str]:
-    """Return the words of a command line without options that have a value."""
+    """Return ``words`` without ``options`` and their values."""
     kept = [word for before, word in pairwise(["", *words]) if options.isdisjoint({before, word})]
     return [word for word in kept if word.partition("=")[0] not in options]
 
 
 class FindingsOutput:
-    """Prints findings at once, and counts them for the summary and the verdict at the end."""
+    """Passes findings to a report at once, and counts them for the summary and the verdict at the end."""
 
     def __init__(self, run: Session, report: Report) -> None:
         self._run = run
@@ -88,7 +88,7 @@ class FindingsOutput:
         run.reported.statuses |= {found} if found else set()
 
     def start(self, started: Started) -> None:
-        """Print the result of one broker's dry start, and its findings that were not printed before."""
+        """Print the result of one broker's dry start, and its findings, except a second fatal one on a file."""
         self._run.progress.clear()
         self._report.start(started.result)
         new = started.join(self._found)
@@ -96,7 +96,7 @@ class FindingsOutput:
         self.add(new)
 
     def end(self) -> None:
-        """Print the totals, and the verdict on each broker."""
+        """Print the totals; after dry starts or grave findings also the verdicts."""
         self._run.progress.clear()
         if self._started or any(one.is_grave for one in self._found):
             from kdump.broker_start.started import verdicts

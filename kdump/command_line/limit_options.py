@@ -1,4 +1,4 @@
-"""The options that ``--files`` and most commands share: paths, limits, processes; and their class :class:`Shared`."""
+"""Options that many commands share (paths, limits, processes), some also ``--files``, and the class :class:`Shared`."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ _SIZE: Final = r"(\d{1,20})\s*(?:(k|m|g|t)i?b?|b)?"
 
 
 def zone(name: str) -> tzinfo:
-    """Return a time zone: ``UTC``, ``local``, a name (Europe/Berlin) or an offset (+02:00). Raises UsageError."""
+    """Return a time zone: ``UTC``, ``local`` (its present offset), Europe/Berlin or +02:00. Raises UsageError."""
     if name == "UTC":
         return UTC
     if name == "local":
@@ -111,7 +111,7 @@ def numbers(texts: Iterable[str], what: str) -> frozenset[int]:
 
 
 def one_of(texts: Iterable[str], known: Iterable[T], name: Callable[[T], str], what: str) -> list[T]:
-    """Return the items named in lists like ``a,b``, each once. Raises UsageError, which suggests a known name."""
+    """Return the items named in lists like ``a,b``, each once. Raises UsageError, which suggests known names."""
     table = {name(item): item for item in known}
     found = {}
     for part in ",".join(texts).split(","):
@@ -177,7 +177,7 @@ def _config(text: str) -> GivenConfig:
 
 
 MOMENT: Final = Parsed("time", moment)
-"""A time in ms since 1970: ISO 8601 (UTC), ms, or an age (``-2h``)."""
+"""A time in ms since 1970: ISO 8601 (UTC unless it has an offset), ms, or an age (``-2h``)."""
 DURATION: Final = Parsed("duration", duration)
 """A duration in ms: ``15m``, ``7d``, ``1h30m``."""
 CONFIG: Final = Parsed("config", _config)

@@ -51,7 +51,7 @@ def in_list(
 
 
 def topics_of_paths(ctx: click.Context) -> list[str]:
-    """Return the topics in the paths given so far, for shell completion, without names with control characters."""
+    """Return the topics of folders directly in the given paths, for shell completion; no control characters."""
     found: set[str] = set()
     for path in ctx.params.get("paths") or ctx.args:  # if the value is missing, click leaves paths here
         if os.path.isdir(path):  # noqa: PTH112  pathlib is slow to import
@@ -328,7 +328,7 @@ FILTERS: Final[dict[str, Decorator]] = {
         help="With --until TIME: also read segments that begin after TIME. They may have older records.",
     ),
 }
-"""The options that select records, by the names of their parameters, in the order of the help."""
+"""The options of a filter of records, by the names of their parameters, in the order of the help."""
 
 
 def add(options: list[Decorator]) -> Decorator:
@@ -341,7 +341,7 @@ def add(options: list[Decorator]) -> Decorator:
 
 
 def wanted(options: dict[str, Any], **more: Any) -> Wanted:
-    """Remove the options that select inputs from ``options``; return their values and ``more``. Raises UsageError."""
+    """Remove the inputs and the batch limit from ``options``; return their values and ``more``. Raises KdumpError."""
     return Wanted(
         topics=option_values.names(options.pop("topics")),
         partitions=option_values.numbers(options.pop("partitions"), "partition"),
@@ -410,7 +410,7 @@ def _pattern(text: str) -> re.Pattern[bytes]:
 
 
 def redacted_fields(redact: Sequence[str], decode: str) -> tuple[str, ...]:
-    """Return the fields of --redact; empty if whole payloads are hashed. Raises UsageError if --decode is missing."""
+    """Return the fields of --redact (empty: none, or whole payloads). Raises UsageError for fields without --decode."""
     fields = tuple(part.strip() for word in redact for part in word.split(",") if part.strip())
     if fields and decode == "none":
         raise UsageError(f"--redact {fields[0]} is a field of a decoded payload: add --decode auto")
@@ -491,7 +491,7 @@ START: Final[list[Decorator]] = [
 
 
 def payload_decoder(given: Mapping[str, Any], paths: Sequence[str], run: Session, wanted: Wanted) -> PayloadDecoder:
-    """Return the decoder of payloads; ``paths`` and ``wanted`` select the records to decode."""
+    """Return the decoder. Without --schemas, schemas come from ``paths``; ``wanted``: batch limit, remote storage."""
     from kdump.log_reader import registry_topic
 
     return registry_topic.payload_decoder(
@@ -511,7 +511,7 @@ def hint_at_schemas(decoder: PayloadDecoder, run: Session) -> None:
 
 
 def warn_of_absent_fields(redactor: Redactor | None, run: Session) -> None:
-    """Warn of fields of --redact that no record has: a field with a misspelled name is not hashed."""
+    """Warn of fields of --redact that no decoded record has: a field with a misspelled name is not hashed."""
     if redactor is None:
         return
     from kdump.rows.redaction import FieldRedactor
@@ -522,7 +522,7 @@ def warn_of_absent_fields(redactor: Redactor | None, run: Session) -> None:
 
 
 def _checked(_: click.Context, __: click.Parameter, master: str | None) -> str | None:
-    """Reject an invalid Spark master URL before anything is read."""
+    """Reject an invalid Spark master URL, or missing PySpark or Java, before anything is read."""
     if master is not None:
         from kdump.spark import session
 

@@ -38,7 +38,7 @@ SHOWN: Final = 10
 
 
 def share_done(done: int, total: int, shown: str, seconds: float) -> str:
-    """Return the progress after ``seconds``: percentage, bar, ``shown`` (amounts), time left; at 0 only ``shown``."""
+    """Return the progress after ``seconds``: percentage, bar if it fits, ``shown``, time left. At 0 only ``shown``."""
     if not done or not total:
         return shown
     part = min(1.0, done / total)
@@ -114,7 +114,7 @@ class ReportedSoFar:
         """The printed errors on unreadable files and absent topics: each is printed once."""
         self.denied = False
         self.ranges: dict[str, Counter[str]] = {}
-        """File -> the number of its damaged ranges of each kind."""
+        """File -> the number of its damaged ranges of each kind since the last :meth:`Session.sum_up`."""
 
 
 class Session:
@@ -126,7 +126,7 @@ class Session:
         """The progress line. It is not shown before :meth:`watch` is called."""
         self.reported = ReportedSoFar()
         self.before: Callable[[], object] = lambda: None
-        """Called before each report, so that a worker process can wait for its turn."""
+        """Called before each report except :meth:`sum_up`, so that a worker process can wait for its turn."""
         self.report = Reporter(self.damage, self.wrong_index, self.note, self.fail, self.has_read)
         if quiet:
             from kdump.log_dirs import remote
@@ -136,7 +136,7 @@ class Session:
 
     @property
     def pace(self) -> str:
-        """The bytes read and their rate as text; empty unless standard error is a terminal."""
+        """The bytes read and their rate as text; empty if there are none, or standard error is not a terminal."""
         if not self.progress.done or not on_terminal(sys.stderr, 2):
             return ""
         return f" ({exact_size(self.progress.done)} {pace(self.progress.done, self.progress.seconds)})"
@@ -179,7 +179,7 @@ class Session:
             self._message("note", text)
 
     def fail(self, error: UnreadableError) -> None:
-        """Report an unreadable file, once. The first file without permission gets a hint with a sudo command."""
+        """Report an unreadable input, each text once. The first without permission may get a sudo command as hint."""
         hint = ""
         if error.is_denied and not self.reported.denied:
             from kdump.command_line.usage_hints import as_owner
@@ -193,7 +193,7 @@ class Session:
         self._message("warning", text)
 
     def must_be_whole(self, out: str) -> None:
-        """Raise UnreadableError for the output ``out`` if an input was unreadable: the output would look complete."""
+        """Raise UnreadableError for ``out`` if an input was unreadable or absent: the output would look complete."""
         if ExitStatus.UNREADABLE in self.statuses:
             raise UnreadableError(
                 out,
@@ -262,10 +262,10 @@ class Session:
 def report_shortfalls(
     run: Session, paths: tuple[str, ...], partitions: Sequence[Partition], takes: Callable[[str, int], bool]
 ) -> list[Shortfall]:
-    """Warn of partitions of log dirs that lack all their records, also with --quiet.
+    """Warn of partitions of log dirs that lack all their records, also with --quiet; after SHOWN give only a number.
 
-    Return the partitions whose records are in no other folder. Only whole log dirs are examined, because other paths do
-    not show which folders are missing.
+    Return those without bytes in ``partitions`` (none if a store fails). Only whole log dirs are examined, because
+    other paths do not show which folders are missing.
     """
     from kdump import checking
 

@@ -58,7 +58,7 @@ class HintedUsageError(click.UsageError):
 
 
 def hint_of(error: click.ClickException) -> str:
-    """Return the hint of an error: its own, or the command line that prints the help; "" unless the usage is wrong."""
+    """Return the hint of an error: its own; for other wrong usage in a context the line that prints help; or ""."""
     if isinstance(error, HintedUsageError) and error.hint:
         return error.hint
     if not isinstance(error, click.UsageError) or error.ctx is None:
@@ -90,7 +90,7 @@ def suggesting(error: click.ClickException, words: Sequence[str], commands: Coll
 
 
 def command_of_path(path: str) -> str | None:
-    """Return the command for a path: check for a folder, archive or URI, dump for a file; None for any other word."""
+    """Return the command for a path: dump for a file, check for any other or unreadable path; None for other words."""
     if os.path.isdir(path):  # noqa: PTH112  pathlib raises where a name is too long
         return "check"
     from kdump.log_dirs import archives
@@ -132,7 +132,7 @@ def _has_metadata_log(path: str) -> bool:
 
 
 def _with_in(words: Sequence[str]) -> str | None:
-    """Return the command line with ``--in`` before paths, and with a record (``orders-0@5``); None if it lacks one."""
+    """Return the command line with ``--in`` before paths and with a record (``orders-0@5``); None if one is absent."""
     for word in words[1:]:
         path, _, offset = word.rpartition("@")
         if "/" in path and offset.isdecimal() and command_of_path(path) is not None:  # d1/orders-0@5

@@ -115,7 +115,7 @@ def _remote(
     output: FindingsOutput,
     found_names: set[Name],
 ) -> list[UnreadableError]:
-    """Check remote storage, and add its partitions to ``found_names``. Return errors of segments that lack a key."""
+    """Check remote storage, add its partitions to ``found_names``. Return errors of segments that no key decrypts."""
     from dataclasses import replace
 
     from kdump.checks import remote_storage

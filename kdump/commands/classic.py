@@ -1,4 +1,4 @@
-"""The command line of the DumpLogSegments clone: its options, and a fast path for simple command lines."""
+"""Runs the DumpLogSegments clone for a command line. Simple ones take a fast path. :mod:`.root` has the options."""
 
 from __future__ import annotations
 

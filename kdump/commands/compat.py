@@ -1,4 +1,4 @@
-"""``kdump compat``: the releases of Kafka whose output kdump prints, and the changes in each."""
+"""``kdump compat``: the releases of Kafka that changed the output of kafka-dump-log.sh, and their changes."""
 
 from __future__ import annotations
 

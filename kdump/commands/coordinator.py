@@ -66,7 +66,10 @@ def command(
 
 
 def _count(run: Session, topic: str, paths: tuple[str, ...]) -> int:
-    """Count a topic's partition folders; 0 if none is found and a path is unreadable. Raises UsageError for a gap."""
+    """Return the number of a topic's partitions; 0 if none is found and a path is unreadable.
+
+    Raises UsageError if one is absent, or if readable paths have none.
+    """
     folders = Finder(Wanted(topics=(topic,)), Reporter(fail=run.fail)).find(paths)
     found = topic_partitions(one.partition for one in folders)
     if found.absent:

@@ -90,7 +90,7 @@ def command(*, asked: tuple[str, ...], **options: Any) -> int:
 
 
 def _of_printed(name: str, topics: Collection[str]) -> str:
-    """Return the topic whose escaped name, as kdump prints it, is ``name``. If there is none, return ``name``."""
+    """Return ``name`` if it is a topic, else the topic that kdump prints as ``name`` (escaped), else ``name``."""
     found = sorted(topic for topic in topics if name in {path_text(topic), harmless_line(topic)})
     return found[0] if found and name not in topics else name
 
@@ -104,7 +104,7 @@ def _range(text: str) -> OffsetRange:
 
 
 def _loose(run: Answering, ranges: list[OffsetRange]) -> list[Partition]:
-    """Return the named logs, renamed to the requested partition; none if any folder has the name of a partition."""
+    """Return the logs that PATHs name, as the one requested partition; none if any folder is named like one."""
     names = {Name(one.topic, one.partition) for one in ranges}
     if len(names) > 1 or any(name.topic is not None for name in run.found_names):
         return []

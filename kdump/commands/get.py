@@ -161,7 +161,7 @@ def command(
 def partitions_of(
     topic: str | None, number: str | None, paths: tuple[str, ...], run: session.Session, wanted: Wanted
 ) -> list[Partition]:
-    """Return one partition, or all if ``topic`` is None. If it is absent, return given segments of unknown topics."""
+    """Return the folders of a partition, or all if ``topic`` is None. If absent: given segments of unknown topics."""
     if topic is None:
         return list(Finder(wanted, run.report).find(paths))
     one = wanted._replace(topics=(topic,), partitions=frozenset({int(number or 0)}))
@@ -344,7 +344,7 @@ def covering(partitions: list[Partition], offset: int) -> tuple[SelectedBatch | 
 
 
 def missing(partitions: list[Partition], offset: int) -> str:
-    """Return a text that names the offsets before and after an absent offset; empty if there is no segment."""
+    """Return a text on the valid batches before and after an absent offset; empty if there is no segment."""
     before = after = None
     for item in _near(partitions, offset):
         if item.batch.last_offset < offset:
@@ -359,7 +359,7 @@ def missing(partitions: list[Partition], offset: int) -> str:
 
 
 def _in_remote_storage(partitions: list[Partition], offset: int) -> str:
-    """Return a clause if ``offset`` may be in remote storage: below the first segment, not below the log start."""
+    """Return a clause if ``offset`` may be in remote storage (below the first segment, not below log start), or ""."""
     from kdump.answers.collector import Place
     from kdump.log_dirs.log_dir_state import LogDirStates
 

@@ -72,7 +72,8 @@ def command(**given: Any) -> int:
 def _note_absent(run: Answering, found: Sequence[Partition], count: int | None, groups: Sequence[str]) -> None:
     """Note the partitions of ``__consumer_offsets`` that the paths lack. ``count`` is the number of all, if known.
 
-    The exit status becomes 1 if a requested group is in one (``count`` known), and for -o reset-csv without groups.
+    If they have some, the exit status becomes 1 for -o reset-csv without --group, and with a known ``count`` for a
+    requested group (no glob) of an absent one.
     """
     topic = consumer_offsets.TOPIC
     here = {partition.partition for partition in found if partition.topic == topic and partition.partition is not None}

@@ -26,7 +26,7 @@ MADE: Final = {
 }
 """Topics whose pages are generated from the options: name -> title."""
 REFERENCE: Final = ("five-minutes", "container", "exit-codes", "finding-codes", "paths", "records")
-"""Topics of the section Reference; all others are guides to incidents."""
+"""Pages of the section Reference, which also lists MADE; all other pages are in the section Guides."""
 INCIDENTS: Final = {
     "the broker does not start, or a disk is in doubt": "kdump check /var/kafka",
     "batches are damaged": "kdump salvage /broker1 /broker2 --out /mnt/rescue",
@@ -129,7 +129,7 @@ def _listing(ctx: click.Context) -> str:
 
 
 def _page(text: str) -> None:
-    """Print a page without its link targets. A terminal gets lines of its own width, other output those of the file."""
+    """Print a page without link targets: on a terminal folded to its width, elsewhere as in the file without fences."""
     shown = _without_targets(text)
     if not is_terminal():
         click.echo(re.sub(r"^```.*\n", "", shown, flags=re.MULTILINE))

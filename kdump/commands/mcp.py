@@ -105,7 +105,7 @@ def _secret(file: str | None) -> str:
 
 
 def specs() -> list[ToolSpec]:
-    """Return all tools. Their arguments and JSON schemas come from the options of their commands."""
+    """Return all tools. Most of their arguments and JSON schemas come from the options of their commands."""
     return [_spec(name, words) for name, words in TOOLS.items()]
 
 

@@ -1,4 +1,4 @@
-"""``kdump metadata``: the KRaft metadata log as an image, a tree, a list of events or a difference."""
+"""``kdump metadata``: the KRaft metadata log as an image, a tree, events, a difference, definitions or a snapshot."""
 
 from __future__ import annotations
 

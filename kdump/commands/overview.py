@@ -54,7 +54,7 @@ STANDARD: Final = 80
 """Width of a usual terminal, in columns."""
 BATCHES: Final = 5
 WIDE: Final = 46
-"""Maximum width of a command line in columns. The purpose of a longer command line is printed below it."""
+"""Maximum width of a command line with its purpose beside it, in columns."""
 FINDINGS: Final = 3
 LARGEST: Final = 3
 """Number of largest topics, and of deleted folders, that are named."""
@@ -80,7 +80,7 @@ class _Verdict:
         self.lines = [total, *found, *(line for line in rest if NOTES not in line)]
 
     def _findings(self, verdicts: str) -> Iterator[str]:
-        """Yield the FINDINGS gravest findings, without those whose text is in ``verdicts``. Then yield their advice."""
+        """Yield the FINDINGS gravest findings (not those in ``verdicts``), the number of the others, and advice."""
         self._found.sort(key=lambda each: (not each.fatal, not each.is_grave, each.level is not Level.LOG))
         advice: list[str] = []
         for finding in self._found[:FINDINGS]:

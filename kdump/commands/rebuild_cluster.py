@@ -150,7 +150,7 @@ def _wish(options: dict[str, Any]) -> RebuildWish:
 
 
 def _survey(run: session.Session, paths: tuple[str, ...]) -> Volumes | None:
-    """Return the log dirs, or None if a path is unreadable. Bytes that a failing disk does not return are damage."""
+    """Return the log dirs, or None if there is none or a path is unreadable. I/O errors of a disk are only reported."""
     from kdump.rebuild.volumes import survey
 
     errors: list[UnreadableError] = []

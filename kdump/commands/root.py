@@ -396,7 +396,7 @@ Exit status: as kafka-dump-log.sh; 2 wrong usage."""
 
 
 def main() -> object:
-    """Run the command that the command line names. Return its exit status, or None for success. Raises KdumpError."""
+    """Run the command that the command line names. Return its exit status (None: success). Raises KdumpError."""
     try:
         return root.main(standalone_mode=False)
     except click.ClickException as error:

@@ -34,7 +34,7 @@ LEFT_TO_US: Final = {
     "remoteKey",
     *(option.name for option in words.OPTIONS if "PerTrigger" in option.name or option.of),
 }
-"""Options of the Spark source that do not become options of this command. The source's ``mode`` is ``--read-mode``."""
+"""Options of the Spark source that :func:`_source_options` leaves out. The source's ``mode`` is ``--read-mode``."""
 
 
 def _kebab(name: str) -> str:

@@ -422,7 +422,7 @@ class _Command:
 
 @contextmanager
 def metered(*, wanted: bool) -> Iterator[Any]:
-    """Count the bytes read in the block: yield the counter, or None unless ``wanted``."""
+    """Count the bytes read from local files in the block: yield the counter, or None unless ``wanted``."""
     if not wanted:
         yield None
         return
@@ -458,7 +458,7 @@ def is_log(path: str) -> bool:
 
 @contextmanager
 def bounded_memory(size: int) -> Iterator[None]:
-    """Limit this process to ``size`` bytes of data more than it has now."""
+    """Limit this process to ``size`` bytes of data; on Linux, to ``size`` more than it has now."""
     import resource
 
     try:
@@ -484,7 +484,7 @@ def report_error(error: BaseException) -> None:
 
 
 def end_now(error: BaseException) -> None:
-    """Print an error and end the process: DuckDB did not stop its query. Temporary files are already deleted."""
+    """Print a KdumpError and end the process: DuckDB did not stop its query. Temporary files are already deleted."""
     status = 1
     if isinstance(error, KeyboardInterrupt):
         print(file=sys.stderr)

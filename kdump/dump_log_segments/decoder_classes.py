@@ -48,7 +48,7 @@ class Decoders(NamedTuple):
     key: Decoder
     value: Decoder
     spelling: str = ""
-    """The format in which compiled code prints keys and values: hex, base64, hash; "" if it calls the decoders."""
+    """The format in which compiled code prints keys and values: hex, base64, hash; "": Java's UTF-8 or the decoders."""
     prefix: bytes = b""
     """The text before each key and value."""
     secret: bytes = b""

@@ -72,7 +72,7 @@ def dump_files(run: DumpRun, files: list[str]) -> None:
 def dump_file(run: DumpRun, path: str) -> None:
     """Dump one file with the printer for its suffix. A release that lacks the suffix skips or reports the file.
 
-    Raises UnreadableError for a name without a dot in releases in which such a name ends the run.
+    Raises UnreadableError also for a name without a dot, in releases in which such a name ends the run.
     """
     _, dot, suffix = posixpath.basename(path).rpartition(".")
     known = suffix in run.state.suffixes if dot else False

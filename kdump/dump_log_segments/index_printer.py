@@ -1,7 +1,7 @@
 """Prints offset, time and transaction indexes and producer snapshots as DumpLogSegments does.
 
-Entries of offset and time indexes are compared with the log while they are printed. Mismatches are reported at the end
-of the run. Compiled code confirms most entries. Python compares the others, or all for a release with other rules.
+Without --index-sanity-check, entries of offset and time indexes are compared with the log. Mismatches are reported at
+the end of the run. Compiled code confirms most entries of newer releases. Python compares the others.
 Where the release stops, the functions raise DamageError or UnreadableError after the same output.
 """
 
@@ -51,7 +51,7 @@ NEAR: Final = 1 << 18
 def by_offset(run: DumpRun, log: LocalFile, index: OffsetIndex) -> bytearray:
     """Return a byte for each entry of an ``.index``: 0 if compiled code confirmed the entry by a header, else 1.
 
-    No entry is confirmed if the release compares first offsets, or --max-message-size is not positive.
+    None is confirmed without compiled code, if the release compares first offsets, or for a --max-message-size below 1.
     """
     most = run.options.max_message_size
     if not kernel.COMPILED or most <= 0 or run.state.names_first_offset or run.dialect.message:
@@ -72,8 +72,8 @@ def by_offset(run: DumpRun, log: LocalFile, index: OffsetIndex) -> bytearray:
 def by_time(run: DumpRun, log: LocalFile, index: TimeIndex, offsets: OffsetIndex) -> bytearray:
     """Return a byte for each entry of a ``.timeindex``: 0 if compiled code confirmed the entry, else 1.
 
-    The batches are found through the ``.index`` (``offsets``). No entry is confirmed if the ``.index`` does not rise in
-    offset and position, or ends in zeros.
+    The batches are found through the ``.index`` (``offsets``). None is confirmed without compiled code, for releases
+    before 0.11, or if the ``.index`` does not rise in offset and position, or ends in zeros.
     """
     most = min(log.size, run.options.max_batch_bytes + LOG_OVERHEAD.size)
     if run.dialect.message or not kernel.COMPILED or offsets.zero_tail or not offsets.rises():
@@ -201,9 +201,9 @@ class TimeEntries:
                 last = batch.position
 
     def check(self, entry: TimestampOffset, previous: int) -> bool:
-        """Compare an entry with its batch and with the ``previous`` timestamp (ms). Record mismatches.
+        """Compare an entry with its batch and, if there is one, with the ``previous`` timestamp. Record mismatches.
 
-        Return whether a batch ends at the entry's offset. Raises DamageError if the log is unreadable before it.
+        Return whether a batch ends at the entry's offset. Raises DamageError if the log is bad where it is read.
         """
         reports = self._run.reports
         start = self._start(entry)
@@ -227,7 +227,7 @@ def _add(report: Report, path: str, indexed: int, found: int) -> None:
 
 
 def _offset_at(run: DumpRun, log: LocalFile, position: int, window: Window) -> int:
-    """Return the last offset of the batch at ``position``; for releases before 2.3 the offset of its first record.
+    """Return the last offset of the batch at ``position``; before 2.3 the offset of the first record from there on.
 
     Only batches within --max-message-size bytes count. Raises DamageError if there is no such batch.
     """
@@ -375,7 +375,7 @@ def dump_txn_index(run: DumpRun, path: str) -> None:
 
 
 def dump_snapshot(run: DumpRun, path: str) -> None:
-    """Print the producers of a ``.snapshot``. A malformed file is reported, or ends the run in some releases."""
+    """Print the producers of a ``.snapshot``, or report its fault. In some releases all but a wrong CRC end the run."""
     parts = producer_snapshot.inspect(content(path))
     state = run.state
     fault = _structure_fault(run, parts)

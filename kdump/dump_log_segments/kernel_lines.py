@@ -1,8 +1,8 @@
 """Prints the lines of a dialect in compiled code, which is faster than :mod:`kdump.dump_log_segments.log_printer`.
 
 ``KernelLines`` prints batches of magic 2, ``KernelEntries`` messages of magic 0 and 1. Both compile a line into a
-:class:`Shape` for all batches or messages of the same kind: literals, and slots that compiled code fills in. Damaged
-batches, malformed messages, control and large records, and messages under a decoder switch are left to log_printer.
+:class:`Shape` for all batches or messages of the same kind: literals, and slots that compiled code fills in. Malformed
+batches, messages with faults or under a decoder switch, and control and large records are left to log_printer.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from kdump.segments.read_ahead import MadeLines
 
 CHUNK: Final = 1 << 20
-"""Maximum number of bytes of lines that compiled code makes in one call."""
+"""Bytes of lines after which a call of compiled code ends, except for compressed batches up to WHOLE."""
 WHOLE: Final = 1 << 18
 """Largest compressed batch, in decompressed bytes, whose lines are made in one call, or not at all if malformed."""
 SLOTS: Final = slots(OTHERS)
@@ -57,6 +57,7 @@ OF_ENTRY: Final = {
 }
 """Field -> its number in MESSAGE_SLOTS, for an uncompressed message that is not in a wrapper."""
 OF_WRAPPER: Final = OF_ENTRY.keys() - OF_MESSAGE.keys()
+"""Fields that an inner message takes from its wrapper."""
 
 
 class KernelLines:

@@ -63,7 +63,7 @@ _BRACE: Final = "\0"
 NUMBERS: Final = {"", "long", "int"}
 """The types that compiled code can write."""
 KINDS: Final = 64
-"""Number of kinds of batches, and of wrappers, whose compiled lines are cached. More batches clear the cache."""
+"""Kinds of batches, and of messages in wrappers, with cached lines. More kinds of batches clear their cache."""
 
 
 def split(lines: Iterable[Line], slots: Mapping[str, int], value: Callable[[str], object]) -> Iterator[str | int]:
@@ -129,7 +129,7 @@ class LineValues:
     """The values of fields for the lines of one segment. It keeps the last printed offset to find gaps."""
 
     whole_batches = False
-    """Whether a batch of a run is printed only if compiled code can print it completely."""
+    """Whether a batch of a run is left to plain Python unless compiled code can print it completely."""
     stops_at_frames = False
     """Whether plain Python prints the records whose payloads may begin with a schema id."""
 

@@ -16,11 +16,11 @@ from kdump.findings.codes import Code
 
 class Level(StrEnum):
     REMARK = "remark"
-    """A note on a valid file: padding, missing index entries, conventions of old releases."""
+    """A note without effect on the exit status: padding, leftover files, open transactions."""
     DERIVED = "derived"
-    """A file that can be rebuilt from the log is wrong."""
+    """A wrong file that can be rebuilt from the log, or another fault that costs no records, such as a wrong name."""
     LOG = "log"
-    """Any graver problem: a damaged log, missing records, or a wrong file or folder that a start depends on."""
+    """Any other problem: a damaged log, missing records, or a wrong file or folder that a start depends on."""
 
 
 def _brief(value: str | int | None) -> str | int | None:
@@ -45,15 +45,15 @@ class _FindingFields(NamedTuple):
     loses: int | None = None
     """The number of records that a start removes or stops serving: 0 if unknown, None if there are none."""
     commands: tuple[str, ...] = ()
-    """Shell commands that repair the problem, in order."""
+    """Shell commands for the problem, in order. A label (:func:`labelled`) is the condition of its command."""
 
 
 class Finding(_FindingFields):
-    """A finding on one file.
+    """A finding on one file or folder.
 
     ``kind`` is a :class:`~kdump.findings.codes.Code` with blanks in place of hyphens; ``text`` is a sentence for
     people. ``entry`` is the number of an index entry, from 0. ``position`` is the first faulty byte in ``file``.
-    ``offset`` is an offset of the log. ``expected`` and ``found`` are the values that differ, shortened by
+    ``offset`` is an offset of the log. ``expected`` and ``found`` are the values that differ, texts shortened by
     :func:`kdump.errors.brief`. ``advice`` is the action to take. ``fatal``: the problem prevents a broker's start.
     ``poison``: consumers stop at this batch, but a broker and salvage keep the batch.
     """
@@ -140,7 +140,7 @@ _SHOW: Final = "ls -l "
 
 
 def of_a_copy(finding: Finding) -> Finding:
-    """Drop commands other than kdump's own from a finding on archived or stored files, and advise to copy the files."""
+    """Drop commands other than kdump's own from a finding on archived or stored files; then advise to copy these."""
     kept = tuple(command for command in finding.commands if label_of(command)[1].startswith(KDUMP))
     if kept == finding.commands:
         return finding
@@ -167,7 +167,7 @@ _IN_PARTITION: Final = ("partition.metadata", "leader-epoch-checkpoint")
 
 
 def salvage_output() -> str:
-    """Return the output folder of the printed ``kdump salvage``. It does not exist: ``salvaged`` or ``salvaged-2``.
+    """Return the output folder of the printed ``kdump salvage``. It does not exist: ``salvaged``, ``salvaged-2`` ...
 
     If the current folder is a log dir or partition folder, it is above: a broker refuses foreign folders in a log dir.
     """
@@ -191,7 +191,7 @@ def salvageable(folders: Iterable[str]) -> list[str]:
 
 
 def joined(commands: Sequence[str]) -> tuple[str, ...]:
-    """Return commands without repetitions. All salvage commands become one command with one output."""
+    """Return commands without repetitions. Salvage commands without a label become one command with one output."""
     found = list(dict.fromkeys(commands))
     out = f" --out {salvage_output()}"
     several = [command for command in found if command.startswith(_SALVAGE) and command.endswith(out)]

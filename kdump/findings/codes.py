@@ -1,8 +1,8 @@
 # ruff: noqa: E501  a table is easiest to read with one row per line
 """The table of finding codes: level, condition, action, and the class of Kafka that has the rule.
 
-A code is stable: scripts may rely on it. A finding on a file that a broker removes anyway is a remark, whatever the
-level of its code. ``python -m tools.docs.finding_codes`` writes the docs page.
+A code is stable: scripts may rely on it. A finding may have a lower level than its code, for example on a copy, or in a
+folder that a broker removes. ``python -m tools.docs.finding_codes`` writes the docs page.
 """
 
 from __future__ import annotations

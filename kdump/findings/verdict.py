@@ -25,18 +25,19 @@ from kdump.findings import (
 from kdump.findings.codes import Code
 
 SHOWN: Final = 3
+"""Maximum number of names in a sentence, and of folders that commands salvage or replace."""
 NO_START_TEXT: Final = "a broker does not start: "
 OPEN: Final = Code.METADATA_ELSEWHERE
 """The code of a finding that leaves the result of a start unknown."""
 HELD: Final = Code.ONLY_COPY_IS_STRAY
-"""The code for records that only a stray folder holds. The commands of the finding restore them."""
+"""The code for records that only a -stray, -delete or -future folder holds."""
 FORGOTTEN: Final = Code.METADATA_LOG_MISSING
 """The code of a finding after which a start makes every partition stray."""
 UNSERVED: Final = frozenset({FORGOTTEN, Code.INDEX_SKIPS})
 """Codes of findings on records that stay in the log dir, but that consumers do not receive."""
 RESTORE_FIRST: Final = "; restore the metadata log first, and run kdump check again"
 OF_SEVERAL: Final = Code.CLUSTER_ID
-"""The code of the finding that log dirs belong to several brokers. It does not prevent the start of any of them."""
+"""The code of the finding that log dirs have several cluster ids. It does not prevent a start with those of one."""
 
 OF_PARTITION: Final = r"-\d+$"
 """Matches the end of a partition folder's path."""
@@ -75,10 +76,10 @@ OF_METADATA: Final = (
 Outcome: TypeAlias = Literal[
     "no-start", "lost", "open", "damaged", "missing", "unread", "unknown", "rebuilt", "safe", "several"
 ]
-"""The outcome of a verdict, for scripts and the report. The first that fits counts:
+"""The outcome of a verdict, for scripts and the report. The first that fits counts (``several`` is not on a broker):
 
 - ``no-start``: the broker does not start;
-- ``lost``: a start loses records, or does not serve records that are missing or in stray folders;
+- ``lost``: records are missing, or a start loses records, or does not serve those in stray folders;
 - ``open``: records may be lost, but the metadata log that decides this is not in the paths (METADATA_ELSEWHERE);
 - ``damaged``: a log is damaged;
 - ``missing``: offsets are missing from a log whose batches are all valid;
@@ -244,7 +245,7 @@ def _missing(findings: Sequence[Finding]) -> Iterator[Finding]:
 
 
 def _lead_on(commands: Sequence[str]) -> bool:
-    """Return whether commands end with a check, or change files: a check is then printed after them."""
+    """Return whether one of ``commands`` is a check or changes files: a check is then printed after them."""
     return any(changes_files(each) or label_of(each)[1].startswith(CHECK) for each in commands)
 
 
@@ -466,7 +467,7 @@ def _most(findings: Sequence[Finding]) -> Finding:
 
 
 def _first(findings: Sequence[Finding], said: str = "") -> str:
-    """Return the file and text of the gravest finding. ``said`` at the beginning of the text is left out."""
+    """Return file and text (without ``said`` at its start) of the finding with most records, and how many others."""
     first = _most(findings)
     more = f" (and {len(findings) - 1} more)" if len(findings) > 1 else ""
     return f"{first.file}: {first.text.removeprefix(said)}{more}"

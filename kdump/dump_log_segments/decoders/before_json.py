@@ -119,7 +119,7 @@ def _group(words: OffsetsWords, release: Release, offset: int, value: bytes | No
 
 
 def _check_once(words: OffsetsWords, members: list[Values], offset: int) -> None:
-    """Raise DamageError if two members of a group have the same id or instance id, in releases that check this."""
+    """Raise DamageError for a repeated id (not the last member's) or instance id, in releases that check this."""
     names = [member["memberId"] for member in members[:-1]]
     if words.members_once and len(set(names)) < len(names):
         raise DamageError("payload", f"the record at offset {offset} has a member of the group twice")
@@ -129,7 +129,7 @@ def _check_once(words: OffsetsWords, members: list[Values], offset: int) -> None
 
 
 def _check_subscriptions(subscriptions: list[bytes]) -> None:
-    """Raise PayloadError for a malformed subscription. A truncated subscription is accepted."""
+    """Raise PayloadError for a malformed subscription. A truncated one ends the check without an error."""
     try:
         for data in subscriptions:
             reader = Reader(data)

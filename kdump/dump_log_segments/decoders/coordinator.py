@@ -68,7 +68,7 @@ class CoordinatorParser(SkippingParser):
         return f'{{"{self.words.value_version}":"{version}","data":'
 
     def shown(self, struct: Struct, values: Values) -> Values:
-        """Return values with decoded bytes of group members, and in some releases with names of transaction states."""
+        """Return values with readable bytes of consumer group members decoded; in some releases with named states."""
         if self.words.names_states and STATUS in values:
             status = cast("int", values[STATUS])
             return {**values, STATUS: f'"{STATES[status] if 0 <= status < len(STATES) else status}"'}

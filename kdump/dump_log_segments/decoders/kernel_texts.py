@@ -1,6 +1,6 @@
 """Makes compiled writers (:mod:`kdump.kernel.internal_topics`) for decoder switches. They are faster than the parsers.
 
-The parsers in Python print texts without JSON, malformed records, and versions that a release does not read.
+The parsers in Python print the texts of :mod:`.before_json`, malformed records, and versions that a release lacks.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ WAYS: Final = {
     **{kind: kind for kind in ("string", "uuid", "bytes")},
     "records": "size",
 }
-"""Type -> its format in JSON."""
+"""Type -> its format in JSON; bool and float64 have none."""
 BOOLS: Final = (b"false", b"true")
 STATE_NAMES: Final = tuple(f'"{state}"'.encode() for state in STATES)
 PLAIN: Final = {"string": "plain_string", "uuid": "plain_uuid"}
@@ -98,7 +98,7 @@ def _framed(parser: MetadataParser | RemoteLogParser, fronts: Fronts, general: G
 def _find(
     messages: dict[int, MessageSchema], parser: CoordinatorParser | FramedParser, text: Callable[[Struct, int], Message]
 ) -> Find:
-    """Return a function from type and version to a message. It returns None for a version that the release lacks."""
+    """Return a function from type and version to a message, or to None for those that the release lacks."""
 
     def find(kind: int, version: int) -> Message | None:
         versions = messages[kind].versions(parser.release) if kind in messages else None

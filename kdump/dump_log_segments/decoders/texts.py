@@ -1,6 +1,6 @@
 """The texts that DumpLogSegments prints for control records, and for records with a decoder switch.
 
-:mod:`kdump.dump_log_segments.decoders` has the parsers that make these texts; :mod:`.log_printer` prints them.
+:mod:`kdump.dump_log_segments.decoders` has the parsers of the switches. The printers of segments print the texts.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ Parser: TypeAlias = "Callable[[int, bytes | None, bytes | None], Texts]"
 
 
 class SkippingParser:
-    """A parser that prints an error for an unreadable record, and continues with the next record."""
+    """A parser that prints an error for an unreadable record, and continues. A missing required key ends the run."""
 
     reads_key: ClassVar[bool] = True
     """Whether the key is read and required."""

@@ -1,7 +1,7 @@
 """The output of each Kafka release's DumpLogSegments, as data, in one module per kind of output.
 
-A dialect describes the output of consecutive releases, as changes to the previous dialect. Only this package depends on
-releases; printers read the fields. This module parses release numbers and finds their dialects (:func:`newest`).
+A dialect describes the output of consecutive releases, as changes to an earlier dialect. Only this package and
+the schema texts depend on releases; printers read the fields. This module parses release numbers and finds dialects.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def parse_release(text: str) -> tuple[int, ...]:
 
 
 def known_release(text: str) -> tuple[int, ...]:
-    """Return a release as numbers. Raises UsageError unless its minor release exists; the patch is not checked."""
+    """Return a release as numbers. Raises UsageError for an unknown major, or a minor above the last (LAST_MINORS)."""
     release = parse_release(text)
     last = LAST_MINORS.get(release[0])
     if last is None or (len(release) > 1 and release[1] > last):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     PartitionsOrder: TypeAlias = Callable[[Iterable[Iterable[Partition]], Callable[[Partition], int]], list[Partition]]
 
 LAST_PATCH: Final = 1 << 16
-"""The patch number of a release without one: 4.2 means its last patch."""
+"""The number after those of a release: 4.2 means its last patch."""
 
 
 class OffsetsWords(NamedTuple):
@@ -50,7 +50,7 @@ class OffsetsWords(NamedTuple):
     instances_once: bool = False
     """Whether a repeated instance id of static members ends the run."""
     reads_subscriptions: bool = False
-    """Whether the subscriptions of a consumer group's members are read. Malformed ones then end the run."""
+    """Whether subscriptions of a consumer group's members are read. Malformed ones end the run, truncated ones not."""
     members_order: Callable[[Iterable[str], Callable[[str], int]], list[str]] = java_hash_order.scala_2_12
     """Returns the members of a group in the order of the release's hash map."""
 
@@ -93,7 +93,7 @@ class FrameWords(NamedTuple):
     frame: int = 1
     """The only version of a message's frame that these releases read."""
     names_part: bool = True
-    """Whether an error names the part that cannot be read. Otherwise it has the text of the reader's exception."""
+    """Whether an error names the part that cannot be read (else it has Java's text), and extra bytes are an error."""
     null_value: str = "Error while reading frame version"
     """The error of a null value."""
 

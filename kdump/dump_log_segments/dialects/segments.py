@@ -38,7 +38,7 @@ class Dialect(NamedTuple):
 
     starting_offset: str = "Starting offset: {offset}"
     message: str = ""
-    """The line of a message in releases before 0.11: a wrapper or, with --deep-iteration, an inner message."""
+    """Before 0.11, the line of a message: a wrapper or, with --deep-iteration, an inner message. Later empty."""
     message_key_size: str = " keysize: {key_size}"
     """The text after ``message`` if the message has a key."""
     batch: tuple[str, ...] = ()
@@ -52,7 +52,7 @@ class Dialect(NamedTuple):
     codecs: tuple[str, ...] = UPPER_CODECS
 
     newest_magic: int = 2
-    """The newest magic of the release. Entries with a newer magic are read as if they had this magic."""
+    """The newest magic of the release. Releases before 0.11 read entries of an unknown magic as if they had it."""
     codec_mask: int = 0x07
     limits_message_size: bool = False
     """Whether an entry above --max-message-size ends the run."""

@@ -31,7 +31,7 @@ class StateDialect(NamedTuple):
     empty_index: str = ""
     """The line for an .index without entries; "" if the release prints none."""
     names_first_offset: bool = True
-    """Whether an .index entry must equal the first offset of the batch at its position; otherwise the last offset."""
+    """Whether an .index entry must have the offset of the first record at its position; else the batch's last one."""
     stops_before_checks: bool = False
     """Whether a dump stops before the zeros after the last index entry; otherwise it checks them as an entry first."""
     slice_holds_batch: bool = False
