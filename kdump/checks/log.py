@@ -295,6 +295,7 @@ class LogCheck:
         next batch has a wrong offset that is too high for the indexes. ``restored`` has ranges of offsets (begin, end)
         in segments that a start restores: gaps in them are dropped. ``knows_policy``: cleanup.policy is known.
         """
+        last_kept = self._gaps[-1:]
         self._gaps = [
             gap for gap in self._gaps if not any(begin <= gap.first and gap.until <= end for begin, end in restored)
         ]
@@ -344,16 +345,17 @@ class LogCheck:
             )
         count = len(self._gaps) + self._more_gaps - len(lost)
         if count:
-            gap = next(gap for gap in self._gaps if gap not in lost)
+            kept = next((gap for gap in self._gaps if gap not in lost), None)
+            gap = kept or last_kept[0]
             known = "caused by compaction" if self.compacted else "caused by compaction or by lost data"
             yield Finding(
                 level=Level.REMARK,
                 file=gap.file,
                 kind=Code.COMPACTION,
-                text=f"{many(count, 'gap')} in the offsets of the partition, {known}; "
-                f"the first is before byte {gap.position}",
+                text=f"{many(count, 'gap' if kept else 'more gap')} in the offsets of the partition, {known}; "
+                f"the first is {'before' if kept else 'after'} byte {gap.position}",
                 position=gap.position,
-                offset=gap.first,
+                offset=gap.first if kept else None,
             )
         yield from self._remarks.finish()
 

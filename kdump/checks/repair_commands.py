@@ -28,7 +28,7 @@ def aside(path: str) -> str:
     is_inside = re.fullmatch(_FOLDER, posixpath.basename(folder)) is not None
     log_dir, inside = posixpath.split(folder) if is_inside and re.fullmatch(_FOLDER, name) is None else (folder, "")
     inside = posixpath.join("files", inside) if inside else ""
-    target = posixpath.join(beside(log_dir, file_names.ASIDE), inside, "")
+    target = posixpath.join(beside(log_dir, file_names.ASIDE, posixpath.join(inside, name)), inside, "")
     return f"mkdir -p {shell_path(target)} && mv {shell_path(path)} {shell_path(target)}"
 
 
@@ -43,13 +43,16 @@ def compared(log_dirs: Iterable[str], topic: str) -> str:
     return f"kdump diff {' '.join(map(shell_path, log_dirs))} --topic {shell_pattern(topic)}"
 
 
-def beside(log_dir: str, suffix: str) -> str:
-    """Return the path next to a log dir with ``suffix`` after its name, and a number before it if the path is taken."""
+def beside(log_dir: str, suffix: str, new: str = "") -> str:
+    """Return the path next to a log dir with ``suffix`` after its name, and a number before it if the path is taken.
+
+    It is also taken if it has ``new``, the path of a file or folder that a command moves there.
+    """
     is_named = posixpath.basename(posixpath.normpath(log_dir)) not in {"", ".", ".."}
     stem = posixpath.normpath(log_dir) if is_named else posixpath.abspath(log_dir)
     path = f"{stem}{suffix}"
     number = 1
-    while _is_taken(path, log_dir, suffix):
+    while _is_taken(path, log_dir, suffix) or (new and _exists(posixpath.join(path, new))):
         number += 1
         path = f"{stem}.{number}{suffix}"
     return path

@@ -5,11 +5,12 @@ import os
 import re
 import shutil
 import struct
+import subprocess
 from collections import Counter
 
 import pytest
 
-from kdump.checks import log_dir, whole_partition
+from kdump.checks import log_dir, repair_commands, whole_partition
 from kdump.findings.codes import Code
 from kdump.formats import checkpoints, leader_epoch, offset_index, producer_snapshot, time_index
 from kdump.formats.checkpoints import PartitionOffset
@@ -861,3 +862,29 @@ def test_after_a_clean_stop_the_recovery_point_proves_the_log_end(tmp_path, poin
     assert kdump("check", tmp_path).returncode == status
     (tmp_path / ".kafka_cleanshutdown").unlink()
     assert kdump("check", tmp_path).returncode == 3
+
+
+@pytest.mark.parametrize(("count", "more"), [(999, 0), (1200, 199)])
+def test_many_lost_offsets_are_found_and_the_others_are_counted(tmp_path, count, more):
+    place = folder(tmp_path, (0, b"".join(one(2 * n) for n in range(count))))
+    done = kdump("check", "--json", "--notes", place)
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert (done.returncode, done.stderr) == (3, b"")
+    assert len([line for line in lines if " missing before the batch at byte " in line.get("text", "")]) == (
+        count - 1 - more
+    )
+    counted = [line["text"] for line in lines if " more gaps in the offsets " in line.get("text", "")]
+    assert [text.partition(" in ")[0] for text in counted] == ([f"{more} more gaps"] if more else [])
+
+
+def test_a_moved_file_is_never_replaced_by_another(tmp_path):
+    log_dir, index = tmp_path / "d1", tmp_path / "d1" / "orders-0" / f"{0:020}.index"
+    index.parent.mkdir(parents=True)
+    (log_dir / "meta.properties").write_text("version=1\nnode.id=1\ncluster.id=c\n")
+    contents = [b"one", b"two", b"three"]
+    for content in contents:
+        index.write_bytes(content)
+        subprocess.run(repair_commands.aside(str(index)), shell=True, check=True)
+        assert not index.exists()
+    moved = sorted(path.read_bytes() for path in tmp_path.rglob(index.name))
+    assert moved == sorted(contents)
