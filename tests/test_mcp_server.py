@@ -21,6 +21,7 @@ from kdump.commands.mcp import TOOLS, specs
 from kdump.mcp_server import CallError, ServerOptions, ToolCall
 from testing import ROOT, forge
 from testing.processes import kdump
+from tests.helpers.log_dirs import write
 
 BROKER = str(ROOT / "golden" / "brokers" / "4.2.2")
 AT = "2026-11-22"
@@ -318,6 +319,20 @@ def test_payloads_are_left_out_without_the_option():
     for hidden in ({"grep": ["x"]}, {"key": ["key-31"]}):
         with pytest.raises(CallError, match="--payloads"):
             call("dump", options, **hidden)
+
+
+@pytest.mark.parametrize("plain", [False, True])
+def test_diff_shows_plain_payloads_or_none(tmp_path, plain):
+    for number, value in enumerate((b"secret-one", b"secret-two")):
+        batch = forge.batch([forge.record(b"cardno", value)])
+        write(tmp_path / str(number), "t-0", {0: batch})
+        (tmp_path / str(number) / "meta.properties").write_text(f"version=1\nnode.id={number}\ncluster.id=c\n")
+    key = None if plain else "a secret of some length"
+    options = ServerOptions((str(tmp_path),), payloads=True, plain=plain, redact_key=key)
+    paths = [str(tmp_path / "0"), str(tmp_path / "1")]
+    rows = call("diff", options, records=True, paths=paths)["rows"]
+    assert rows
+    assert (b"cardno" in json.dumps(rows).encode(), b"secret" in json.dumps(rows).encode()) == (plain, plain)
 
 
 def test_payloads_are_hashed_unless_they_are_to_be_plain():

@@ -17,7 +17,6 @@ Source: Aiven's tiered-storage-for-apache-kafka, classes SegmentManifestV1, Chun
 
 from __future__ import annotations
 
-import binascii
 import json
 from base64 import b64decode
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -129,7 +128,7 @@ def _number(content: dict[str, Any], name: str, lowest: int) -> int:
 def _bytes(content: dict[str, Any], name: str, text: object) -> bytes:
     try:
         return b64decode(text if isinstance(text, str) else "?", validate=True)
-    except binascii.Error:
+    except ValueError:
         raise _wrong(f"the manifest has no base64 text in {name}", found=content.get(name)) from None
 
 

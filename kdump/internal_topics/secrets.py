@@ -179,7 +179,7 @@ def connect_value(key: bytes | None, value: bytes | None, *, is_certain: bool = 
     unreadable = HIDDEN_BYTES if is_certain or _CONNECT_VALUE.search(value) else value
     try:
         made: Any = json.loads(value)
-    except ValueError:
+    except (ValueError, RecursionError):
         return unreadable
     body = made.get("payload", made) if isinstance(made, dict) else made  # the converter may write an envelope
     if not isinstance(body, dict):

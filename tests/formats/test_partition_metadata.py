@@ -5,7 +5,7 @@ import pytest
 from kdump.errors import DamageError
 from kdump.formats import partition_metadata
 from kdump.formats.checkpoint_text import NumberDamageError
-from kdump.formats.partition_metadata import PartitionMetadata
+from kdump.formats.partition_metadata import PartitionMetadata, id_of
 
 ID = "AAAAAAAAAAAAAAAAAAAAAg"
 WHOLE = f"version: 0\ntopic_id: {ID}".encode()
@@ -16,6 +16,11 @@ WHOLE = f"version: 0\ntopic_id: {ID}".encode()
 def test_a_topic_id(version, end):
     data = WHOLE.replace(b"0", str(version).encode(), 1) + end
     assert partition_metadata.read(data) == PartitionMetadata(version, bytes(15) + b"\x02")
+
+
+def test_an_id_is_in_the_alphabet_of_urls():
+    assert len(id_of("-_AAAAAAAAAAAAAAAAAAAA")) == 16
+    assert id_of("+AAAAAAAAAAAAAAAAAAAAA") == id_of("/AAAAAAAAAAAAAAAAAAAAA") == b""
 
 
 def test_any_word_may_stand_before_the_colon():

@@ -80,6 +80,7 @@ def test_chunks_of_several_sizes(sizes):
         ({**FIXED, "encryption": {"dataKey": "key1", "aad": ""}}, "no valid dataKey"),
         ({**FIXED, "encryption": {"dataKey": "key1:?", "aad": ""}}, "no base64 text in"),
         (variable("?"), "no base64 text in"),
+        (variable("\u00e9"), "no base64 text in"),
         (variable("AAAA"), "transformedChunks is broken"),
         (variable(tiered.packed_sizes([1, 2])), "number of chunk sizes in the manifest is wrong"),
         (

@@ -170,6 +170,7 @@ def test_configs_of_a_connector_as_connect_writes_them():
     assert json.loads(connect_value(b"session-key", session))["key"] == HIDDEN
     assert connect_value(b"connector-db", plain[:-1]) == HIDDEN_BYTES
     assert connect_value(b"connector-db", b"[1]") == HIDDEN_BYTES
+    assert connect_value(b"connector-db", b"[" * 100_000) == HIDDEN_BYTES
     assert connect_value(b"connector-db", None) is None
     assert connect_value(b"commit-db", b'{"tasks":1}') == b'{"tasks":1}'
 
