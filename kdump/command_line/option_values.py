@@ -5,7 +5,7 @@ from __future__ import annotations
 import binascii
 import os
 import re
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
@@ -24,12 +24,25 @@ T = TypeVar("T")
 _SIZE: Final = r"(\d{1,20})\s*(?:(k|m|g|t)i?b?|b)?"
 
 
+class _LocalZone(tzinfo):
+    """The time zone of this machine: each date has the offset of its season."""
+
+    def utcoffset(self, at: datetime | None) -> timedelta | None:
+        return None if at is None else at.replace(tzinfo=None).astimezone().utcoffset()
+
+    def dst(self, at: datetime | None) -> timedelta | None:  # noqa: ARG002  part of the interface
+        return None
+
+    def tzname(self, at: datetime | None) -> str | None:  # noqa: ARG002  part of the interface
+        return "local"
+
+
 def zone(name: str) -> tzinfo:
     """Return a time zone: ``UTC``, ``local`` (its present offset), Europe/Berlin or +02:00. Raises UsageError."""
     if name == "UTC":
         return UTC
     if name == "local":
-        return datetime.now().astimezone().tzinfo or UTC
+        return _LocalZone()
     if re.fullmatch(r"[+-](?:[01]\d|2[0-3]):[0-5]\d", name, re.ASCII):
         return datetime.fromisoformat(f"2000-01-01T00:00:00{name}").tzinfo or UTC
     from zoneinfo import ZoneInfo

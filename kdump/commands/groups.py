@@ -78,6 +78,8 @@ def _note_absent(run: Answering, found: Sequence[Partition], count: int | None, 
     topic = consumer_offsets.TOPIC
     here = {partition.partition for partition in found if partition.topic == topic and partition.partition is not None}
     if not here:
+        if run.output == RESET:
+            run.session.statuses.add(ExitStatus.UNREADABLE)
         if found:
             run.session.note(
                 f"these paths have no partition of {topic}, so no group is known: name the log dirs of this topic too"

@@ -494,5 +494,9 @@ def end_now(error: BaseException) -> None:
         status = 2 if isinstance(error, UsageError) else 1
     elif isinstance(error, SystemExit):
         status = error.code if isinstance(error.code, int) else 1
+    else:
+        import traceback
+
+        traceback.print_exception(error)
     sys.stderr.flush()
     os._exit(status)

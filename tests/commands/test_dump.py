@@ -137,6 +137,7 @@ def test_head_and_tail_count_in_each_partition(folder, offsets):
         (["--partition", "a"], "is not a partition"),
         (["--jobs", "2", "-o", "json"], "--jobs"),
         (["--follow", "--count"], "--follow"),
+        (["--follow", "--head", "2"], "--follow never ends: it cannot be combined with --count, --head, "),
         (["--count", "-o", "jsonl"], "--count prints one number"),
         (["--count", "-f", "%o"], "--count prints one number"),
         (["-o", "csv", "--delimiter", ";"], "--delimiter works only with -o raw"),
@@ -590,6 +591,16 @@ def test_seconds_are_not_taken_for_milliseconds(text):
 )
 def test_a_time_without_an_offset_lies_in_the_zone_asked_for(zone, text, value):
     assert timestamps.moment(text, tz=option_values.zone(zone)) == value
+
+
+def test_the_local_zone_has_the_offset_of_each_season():
+    code = (
+        "from kdump.command_line.option_values import zone\nfrom kdump.primitives.timestamps import iso, moment\n"
+        "print(*(iso(moment(f'2026-{month}-01T00:00', tz=zone('local')))[:16] for month in ('01', '07')))"
+    )
+    env = {**os.environ, "TZ": "Europe/Berlin"}
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, check=True)
+    assert done.stdout.split() == [b"2025-12-31T23:00", b"2026-06-30T22:00"]
 
 
 @pytest.mark.parametrize("name", ["Nowhere/Land", "", "+2", "+25:00", "-24:00", "+01:60", "../etc"])

@@ -88,6 +88,9 @@ def test_paths_without_groups_are_said(tmp_path):
     done = kdump("groups", write(tmp_path, data(0, 10), topic="orders"))
     assert (done.returncode, done.stdout) == (0, b"0 groups\n")
     assert b"these paths have no partition of __consumer_offsets" in done.stderr
+    done = kdump("groups", tmp_path, "-o", "reset-csv")
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert b"these paths have no partition of __consumer_offsets" in done.stderr
 
 
 def test_tables_say_what_matters(tmp_path):
