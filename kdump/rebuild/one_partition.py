@@ -516,6 +516,9 @@ class _Planning:
                 kind = "unreadable" if one.kind == UNREADABLE else "damaged"
                 only = "" if len(self._copies) == 1 else ", and no other copy has these offsets"
                 return f"{kind} at byte {one.position} of {one.segment.name}{only}: {one.reason}"
+        cut = [one for one in self._log.left_out if one.kind == "uncommitted"]
+        if (found := OffsetSpans(map(_missing, cut)).meeting(*hole)) is not None:
+            return f"their batch is left out by --committed-only: {cut[found].reason}"
         if hole.start >= taken_end:
             return "no copy has these offsets, but a file name or a checkpoint proves that the log had them"
         if missing.meeting(*hole) is not None:

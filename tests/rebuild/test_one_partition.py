@@ -182,6 +182,17 @@ def test_committed_only_ends_at_the_high_watermark(tmp_path):
     assert [(one.kind, one.first_offset, one.end_offset) for one in found.left_out] == [("uncommitted", 5, 9)]
 
 
+def test_offsets_of_a_batch_around_the_high_watermark_are_left_out_and_not_absent(tmp_path):
+    copy(tmp_path, 1, {0: HEALTHY}, replication=4)
+    (lost,) = plan(tmp_path, committed_only=True).lost
+    why = "the batch has offsets at or above the high watermark 4"
+    assert (lost.from_offset, lost.until_offset, lost.why) == (
+        3,
+        4,
+        f"their batch is left out by --committed-only: {why}",
+    )
+
+
 @pytest.mark.parametrize("position", [7, 15], ids=["base offset", "leader epoch"])
 def test_a_corrected_batch_above_the_high_watermark_is_listed_as_left_out(tmp_path, position):
     size = len(batches(0, 3))
