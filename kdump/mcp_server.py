@@ -392,7 +392,7 @@ class ToolCall:
         """Return a line without the fields that must be hidden. ``sql`` itself replaces such fields by NULL."""
         if self._options.plain or self._spec.name in {"sql", "sql_schema"}:
             return row
-        is_hashed = self._options.payloads and self._spec.name != "diff"  # only diff cannot hash payloads
+        is_hashed = self._options.payloads and self._spec.name == "dump"  # the other commands cannot hash payloads
         hidden = OF_CLIENTS if is_hashed else OF_CLIENTS | PAYLOADS
         found = _without(row, hidden)
         if self._spec.name == "dump" and "headers" in hidden and "headers" in row:

@@ -322,6 +322,13 @@ def test_payloads_are_left_out_without_the_option():
 
 
 @pytest.mark.parametrize("plain", [False, True])
+def test_keys_of_compaction_are_shown_plain_or_not_at_all(plain):
+    key = None if plain else "a secret of some length"
+    options = ServerOptions((BROKER,), payloads=True, plain=plain, redact_key=key)
+    assert ("ck-1" in json.dumps(call("compaction", options, top=2)["rows"])) == plain
+
+
+@pytest.mark.parametrize("plain", [False, True])
 def test_diff_shows_plain_payloads_or_none(tmp_path, plain):
     for number, value in enumerate((b"secret-one", b"secret-two")):
         batch = forge.batch([forge.record(b"cardno", value)])

@@ -324,6 +324,10 @@ class ConnectTopics:
             if partition.topic is not None and partition.topic not in DECODER_SWITCHES:
                 self._partitions.setdefault(partition.topic, []).append(partition)
 
+    def absent(self, named: ConnectNames) -> list[str]:
+        """Return the names in ``named`` that no topic has."""
+        return [topic for topic in named if topic and topic not in self._partitions]
+
     def clusters(self, named: ConnectNames) -> list[ConnectNames]:
         """Return the topics of each cluster: those in ``named``, else the topics whose keys are Connect's.
 

@@ -58,7 +58,10 @@ def command(paths: tuple[str, ...], *, output: str, quiet: bool, **given: Any) -
         report=run.report,
         lost=lambda item: run.damaged_range(item.file.name, item.damage),
     )
-    found = topics.clusters(ConnectNames(given["configs_topic"], given["status_topic"], given["offsets_topic"]))
+    named = ConnectNames(given["configs_topic"], given["status_topic"], given["offsets_topic"])
+    absent = topics.absent(named)
+    run.absent([f"there is no topic {topic} in {shown_paths(paths)}" for topic in absent])
+    found = [names for names in topics.clusters(named) if names.configs not in absent]
     if not found and not run.statuses:
         run.absent(
             [f"no topic in {shown_paths(paths)} has configs of Kafka Connect: name the topic with --configs-topic"]

@@ -122,8 +122,9 @@ HEAD: Final = """\
 # Before the first start:
 # 1. Copy {folder}/ to the host of this node. The user that runs Kafka must own it: chown -R kafka: {folder}
 #    Set log.dirs below to its path on the host. Nothing else may be in this folder, and it must be on one disk.
-# 2. Take the old server.properties of a node (security, listeners, quotas, remote storage), and replace its lines
-#    by the lines below. If controller.quorum.bootstrap.servers is below, remove controller.quorum.voters.
+# 2. Copy the old server.properties of a node (security, listeners, quotas, remote storage), and put each line below
+#    into the copy. If it has a line with the same key, replace that line. If controller.quorum.bootstrap.servers is
+#    below, remove controller.quorum.voters.
 # 3. Never format this log dir: it is complete.
 # 4. Start all controllers first. `kdump check {folder}` prints the effects of a start.
 """

@@ -75,6 +75,13 @@ def test_names_that_say_nothing(logs, tmp_path):
     assert [line | {"configsTopic": ""} for line in found] == [line | {"configsTopic": ""} for line in lines(logs)]
 
 
+@pytest.mark.parametrize("option", ["--configs-topic", "--status-topic", "--offsets-topic"])
+def test_a_named_topic_that_is_absent_is_an_error(logs, option):
+    done = run(logs, option, "nosuch", status=1)
+    assert f"error: there is no topic nosuch in {logs}" in done.stderr.decode()
+    assert bool(done.stdout) == (option != "--configs-topic")
+
+
 def test_topics_whose_names_begin_like_those_of_kafka(logs, tmp_path):
     """A hosted Kafka Connect names its topics ``__amazon_msk_connect_configs_...``."""
     for folder in logs.iterdir():
