@@ -52,7 +52,7 @@ def _is_watched() -> bool:
 
 
 def run() -> None:
-    """Run kdump, call the ``atexit`` functions and exit. Python's cleanup runs only if watched, or after an error."""
+    """Run kdump and ``atexit`` functions, and exit. Python's cleanup runs only after an error or under a profiler."""
     status = main()
     if _is_watched():
         sys.exit(status)

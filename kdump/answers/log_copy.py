@@ -190,7 +190,7 @@ class LogCopy:
         self.batch = None
 
     def settle(self) -> None:
-        """Leave the batch, and move the position to its end, to compare bytes again."""
+        """Leave the batch, and move the position to its end, where :func:`skip_equal` continues."""
         batch, at = self.batch, self._at
         self._stop()
         if batch is not None:

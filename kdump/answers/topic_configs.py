@@ -33,8 +33,8 @@ _DAY: Final = 86_400_000
 class ConfigKey(NamedTuple):
     """A config of topics, its default, and the broker configs (``synonyms``) that replace the default.
 
-    Each synonym has a factor: the number of ms in its unit, or 1. Valid values are from ``lowest`` to ``highest``
-    (validators of LogConfig); None means no bound.
+    Each synonym has a factor: the number of ms in its unit, or 1. Values of --config must be from ``lowest`` to
+    ``highest`` (validators of LogConfig; None: no bound). The values of the metadata log are not tested for this range.
     """
 
     default: str

@@ -305,7 +305,7 @@ def brokers(
 
 
 def _is_of(known: Sequence[DirIds], names: Set[str], one: DirIds) -> bool:
-    """Return whether a log dir in the storage of ``known`` lacks only its ids, and has no partition of ``names``."""
+    """Return whether ``one`` lacks only ids, is in the storage of ``known``, and has no folder named in ``names``."""
     is_broken = one.ids is not None or (one.cause is not None and one.cause.code in NO_IDS)
     return is_broken and one.log_dir.files is known[0].log_dir.files and not names & _partitions(one.log_dir)
 

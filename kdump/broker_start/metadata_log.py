@@ -76,7 +76,7 @@ class Opening(NamedTuple):
     image: ClusterImage | None = None
 
     def image_at(self, end: int) -> ClusterImage | None:
-        """Return ``image`` if its log ends at ``end``; else, or for a release that must read each record, None."""
+        """Return ``image``, or None if its log does not end at ``end``, or if the release must read each record."""
         if self.image is None or self.sound is None or not self.release.is_newest:
             return None
         return self.image if self.sound.end == end == self.image.end_offset else None

@@ -116,7 +116,7 @@ class BrokerStart(NamedTuple):
     cluster_id: str | None
     log_dirs: tuple[str, ...]
     starts: bool | None
-    """Whether the broker starts. None if the files do not determine it: :attr:`unknown` has the reasons."""
+    """Whether the broker starts. None after ``start_alone()``, or for the reasons in :attr:`unknown`."""
     fatal: tuple[StartCause, ...] = ()
     """The reasons why the broker does not start. Empty unless ``starts`` is False, or after ``start_alone()``."""
     offline: tuple[OfflineDir, ...] = ()

@@ -106,7 +106,7 @@ class LogDir(NamedTuple):
     high_watermark: int | None = None
     log_start: int | None = None
     first_dirty: int | None = None
-    """The first offset that the log cleaner has not read: 0 if its checkpoint has none; None without a valid one."""
+    """The cleaner's first unread offset: 0 if its checkpoint lacks the partition, None without a valid checkpoint."""
     cleaned: bool | None = None
     """Whether the cleaner checkpoint has the partition; None without a valid one."""
     properties: MetaProperties | None = None

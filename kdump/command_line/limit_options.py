@@ -1,4 +1,4 @@
-"""Options that many commands share (paths, limits, processes), some also ``--files``, and the class :class:`Shared`."""
+"""Options of many commands (paths, limits, processes), and the class :class:`Shared`. ``--files`` uses some of them."""
 
 from __future__ import annotations
 

@@ -264,8 +264,8 @@ def report_shortfalls(
 ) -> list[Shortfall]:
     """Warn of partitions of log dirs that lack all their records, also with --quiet; after SHOWN give only a number.
 
-    Return those without bytes in ``partitions`` (none if a store fails). Only whole log dirs are examined, because
-    other paths do not show which folders are missing.
+    Return the reported partitions that have no bytes in any folder of ``partitions``, or [] if a store fails. Only
+    whole log dirs are examined, because other paths do not show which folders are missing.
     """
     from kdump import checking
 

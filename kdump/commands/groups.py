@@ -72,8 +72,8 @@ def command(**given: Any) -> int:
 def _note_absent(run: Answering, found: Sequence[Partition], count: int | None, groups: Sequence[str]) -> None:
     """Note the partitions of ``__consumer_offsets`` that the paths lack. ``count`` is the number of all, if known.
 
-    If they have some, the exit status becomes 1 for -o reset-csv without --group, and with a known ``count`` for a
-    requested group (no glob) of an absent one.
+    The exit status becomes 1 with -o reset-csv if all are absent, or if some are and no --group is given. If only some
+    are, it also becomes 1 for a --group (no glob) of an absent partition, if ``count`` is known.
     """
     topic = consumer_offsets.TOPIC
     here = {partition.partition for partition in found if partition.topic == topic and partition.partition is not None}

@@ -359,8 +359,8 @@ def _later(missing: Sequence[Finding], of: VerdictFacts, *, has_commands: bool, 
 def _of_holes(holes: Sequence[Finding], of: VerdictFacts, *, is_truncated: bool) -> Iterator[str]:
     """Yield the steps for missing offsets between valid batches: how to restore them, and what a start does.
 
-    ``is_truncated``: an index points past its log, so a log may be truncated where another one seems to be missing.
-    A follower fetches from its log end on (``ReplicaFetcherThread``). So it fetches them only into an empty folder.
+    ``is_truncated``: an index points past its log. Then the end of this log may be missing, not a whole file.
+    A follower fetches from its log end on (``ReplicaFetcherThread``). Only an empty folder gets the missing offsets.
     """
     folders = list(dict.fromkeys(map(_folder, holes)))
     names = _names(folders)

@@ -316,7 +316,7 @@ def _for_columns(batch: RecordBatch) -> Iterator[list[Record]]:
 
 
 def in_batch(damage: DamageError, batch: RecordBatch) -> Damage:
-    """Return a record's damage as a damaged range of its batch. ``at``: the wrong field; if compressed, the batch."""
+    """Return a record's damage as damage of its batch. Its ``at`` is the wrong field, or a compressed batch's start."""
     if batch.codec != compression.NONE:
         damage = DamageError(damage.kind, damage.reason, expected=damage.expected, found=damage.found)
     return walk.as_region(damage, batch.position, batch.size)

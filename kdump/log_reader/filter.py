@@ -204,8 +204,8 @@ _TOKEN: Final = (
 class Prefilter:
     """Counts, in compiled code, the records of magic 2 batches that a filter may select.
 
-    If ``exact`` is true, the filter selects all counted records of batches that it ``may_hold``, unless ``committed``;
-    if false, it may select fewer. ``looks`` is true if it has conditions on times or on fields of records.
+    If ``exact`` is true and the filter is not ``committed``, it selects all counted records of a batch for which its
+    ``may_hold`` is true. Otherwise it may select fewer. ``looks``: it has conditions on times or on fields of records.
     """
 
     def __init__(self, wanted: Filter) -> None:

@@ -140,7 +140,7 @@ def attempt(segment: Segment, split_bytes: int, *, checked: bool = False) -> Sur
     """Like :func:`survey`, but return one chunk with unknown counts if the disk fails.
 
     The outcomes of transactions then come only from the ``.txnindex``. The task that reads the chunk raises the error.
-    Other errors raise UnreadableError here: if the task could read the segment later, its outcomes would be missing.
+    Other errors raise UnreadableError here: a later read of the chunk may succeed, but the outcomes would be missing.
     """
     try:
         return survey(segment, split_bytes, checked=checked)

@@ -140,7 +140,7 @@ class OutputWork:
         self._made: list[Path] = []
         self.is_done = False
         self.at = target
-        """The output that is being written. An OSError is reported with this path, unless its path is in the output."""
+        """The output that is being written. An OSError that names no path in the output is reported with this path."""
 
     def make_folders(self, folder: Path, access: Access) -> None:
         """Create the missing folders of a path. :meth:`end` deletes the new ones that are empty. Raises OSError."""

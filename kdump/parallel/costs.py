@@ -69,7 +69,7 @@ UNPACKING: Final = 8
 """The cost of a compressed byte divided by the cost of an uncompressed byte."""
 
 BUDGET: Final = 1 << 16
-"""Number of records that all searches of one read for valid batches may skip; ``FRAMED`` (resync module) adds some."""
+"""Number of records that one read may skip in vain in search of valid batches. ``FRAMED`` in resync.py adds more."""
 UNKNOWN: Final = -(1 << 63)
 """The last offset before a run, while it is unknown. Any offset after this value is a gap."""
 

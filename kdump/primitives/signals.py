@@ -46,7 +46,7 @@ class _State:
 
 
 def heed(numbers: Iterable[int]) -> None:
-    """Install this module's handler for the signals ``numbers``."""
+    """Handle the signals ``numbers``. The caller leaves out ignored signals, and runs :func:`clean_up` at the end."""
     for number in numbers:
         signal.signal(number, _end)
     sys.unraisablehook = _repeat

@@ -417,7 +417,7 @@ _MARKED: Final[dict[tuple[Part, ...], Part]] = {
     (ROW_SLOTS[f"cell_{name}"], ROW_SLOTS[f"mark_{name}"]): ROW_SLOTS[f"marked_cell_{name}"]
     for name in ("key", "value")
 }
-"""(slot of a cell, slot of its encoding) -> the slot that writes both."""
+"""(slot for a payload, slot for the name of its encoding) -> one slot for both."""
 _CSV_SLOTS: Final = {
     "record.timestamp": ROW_SLOTS["iso_cell"],
     LATEST: ROW_SLOTS["iso_cell"],

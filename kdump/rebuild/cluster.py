@@ -371,7 +371,7 @@ def known_ends(
 ) -> dict[tuple[str, int], int]:
     """Return the highest offset in committed offsets and checkpoints for the partitions of ``wanted`` that have one.
 
-    No volume has these partitions. Their new logs start at this offset, else at 0, so that consumers can continue.
+    No log dir has these partitions. Their new logs start at this offset, else at 0, so that consumers can continue.
     ``names``: topic id -> name. Unreadable files are skipped.
     """
     found: dict[tuple[str, int], int] = {}

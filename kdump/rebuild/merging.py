@@ -156,7 +156,7 @@ class MergedLog:
                 continue
             elif not self._is_free(place.base_offset, place.last_offset):
                 self._leave(
-                    place, "conflict", "it overlaps a batch of another copy, which has another first or last offset"
+                    place, "conflict", "it overlaps a batch of another copy, but their first or last offsets differ"
                 )
             elif allows(place.base_offset, place.last_offset):
                 one = _single(span, place)

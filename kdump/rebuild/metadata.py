@@ -87,7 +87,7 @@ INTERNAL_CONFIGS: Final[dict[str, dict[str, str]]] = {
 }
 """The configs with which a broker creates internal topics. A broker adds no config to an existing topic."""
 KEEP_ALL: Final = {"retention.bytes": "-1", "retention.ms": "-1"}
-"""The configs of user topics that only folders have. With Kafka's defaults a broker would delete records."""
+"""The configs of user topics that are not in the metadata log. With Kafka's defaults a broker would delete records."""
 MIN_ISR: Final = "min.insync.replicas"
 
 # Sources: ``kafka-storage version-mapping`` of 4.0.2 to 4.4.0; ``LogConfig`` and its validators of 3.9.2 to 4.4.0;
@@ -283,7 +283,7 @@ def add_partitions(image: ClusterImage, folders: Sequence[VolumeFolder]) -> list
 def _add_topics(
     image: ClusterImage, folders: Sequence[VolumeFolder], fail: Callable[[UnreadableError], None]
 ) -> list[ClusterChange]:
-    """Add topics that only folders have. If a name has several ids, the id with the highest :func:`_rank` is used."""
+    """Add the topics of ``folders``. If a name has several ids, the id with the highest :func:`_rank` is used."""
     by_name: dict[str, dict[bytes | None, list[VolumeFolder]]] = {}
     for folder in folders:
         by_name.setdefault(folder.topic, {}).setdefault(folder.topic_id, []).append(folder)

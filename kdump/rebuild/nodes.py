@@ -175,9 +175,9 @@ def replication_of(old: PartitionImage, brokers: int, wanted: int | None) -> int
 def assign(topics: Topics, nodes: Sequence[NewNode], wanted: int | None = None) -> Replicas:
     """Return the nodes of each partition, the leader first. ``wanted`` is the value of ``--replication``, or None.
 
-    If ``wanted`` is None and the new nodes are exactly the nodes of all old replicas, each node keeps its replicas.
-    Otherwise leaders are assigned round-robin, beginning one node later for each topic. The followers are the nodes
-    after the leader; their distance from it grows with each round.
+    If ``wanted`` is None and the new nodes are exactly the nodes of all old replicas, each node keeps its replicas,
+    except those that a reassignment was adding. Otherwise leaders are assigned round-robin, one node later for each
+    topic. The followers are the nodes after the leader; their distance from it grows with each round.
     """
     ids = [node.id for node in nodes]
     partitions = [

@@ -582,7 +582,7 @@ def _of_one_topic(copies: list[_Copy]) -> tuple[list[_Copy], list[_Copy]]:
 
 
 def _may_be_of_one_topic(copy: ScannedCopy, proven: Iterable[ScannedCopy]) -> bool:
-    """Return whether a copy shares a batch (offsets, size, checksum), or no offset, with the copies in ``proven``."""
+    """Return whether a copy has a batch (offsets, size, checksum) of ``proven`` copies, or none of their offsets."""
     overlaps = False
     for one in proven:
         own = list(_meeting(copy.spans, one.spans))

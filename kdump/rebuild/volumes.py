@@ -260,7 +260,7 @@ class _Survey:
     def _partition(self, folder: Entry, *, is_named: bool) -> list[Entry] | None:
         """Return the files of a partition folder, or None for another folder, and for one that was seen before.
 
-        ``is_named``: the folder above is a log dir by its files. Then the name is enough, unless folders are inside.
+        ``is_named``: the parent has log dir files. Then a folder with the right name counts, unless it has subfolders.
         """
         parsed = file_names.parse_folder(folder.name)
         if parsed is None or folder.identity in self._seen:

@@ -76,7 +76,7 @@ class Message(RecordBatch):
     ) -> None:
         """Read the message in ``data``, without its log overhead. ``position`` is where the log overhead begins.
 
-        ``newest`` is the newest magic (0 or 1) of an old release to imitate, which reads any other magic as this one.
+        ``newest``: imitate an old release with this newest magic (0 or 1). It reads an unknown magic as ``newest``.
         """
         self.position = position
         self.size = LOG_OVERHEAD.size + len(data)

@@ -1,7 +1,7 @@
 """One pass over log dirs that gathers the data of a report.
 
-The check reads each segment, and passes the batches to the collectors of other answers. The metadata log is replayed
-before this pass. Afterwards kdump looks up the end offsets of the logs for which groups have offsets.
+The check reads each segment of the selected partitions for all collectors. Kafka's own topics that are not selected
+are read without a check. The metadata log is replayed before; the end offsets for groups are looked up afterwards.
 """
 
 from __future__ import annotations

@@ -471,7 +471,7 @@ def _number(indent: str, target: str, *, bits: int = 64) -> list[str]:
 
 
 def _of_bytes(logical: Logical | None, *, typed: bool) -> str:
-    """Return an expression that converts the bytes ``p`` to ``e`` to a column's value (``typed``) or a JSON value."""
+    """Return an expression for the value of the bytes ``d[p:e]``: a column's value if ``typed``, else a JSON value."""
     if logical is None:
         return "d[p:e]" if typed else "b64(d[p:e])"
     if logical.name == "decimal":

@@ -97,7 +97,7 @@ def _written(
 
 
 class TypedSide:
-    """Reads payloads of any schema as values of the types of one version; with a shared id, rather of its subject."""
+    """Converts payloads to one version's types. If subjects share a schema id, the version's subject is preferred."""
 
     def __init__(
         self,

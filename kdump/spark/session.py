@@ -243,7 +243,7 @@ class SparkOutput:
 
     @contextmanager
     def redirected(self) -> Iterator[None]:
-        """In the block, send standard output and error of all programs to the file. After an error, print its end."""
+        """In the block, send stdout and stderr of all programs to the file. After an error, print the file's end."""
         streams = [(number, os.dup(number)) for number in (1, 2)]
         try:
             for number, _ in streams:

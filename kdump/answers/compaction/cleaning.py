@@ -68,7 +68,7 @@ class CleanedTransactions:
         self._ongoing_committed: set[int] = set()
 
     def discards(self, batch: RecordBatch) -> bool:
-        """Return whether a batch is aborted data, or a marker without data (removed later). Raises DamageError."""
+        """Return whether a batch is aborted data, or the marker of a transaction without data. Raises DamageError."""
         while self._aborted and self._aborted[0][0] <= batch.last_offset:
             self._ongoing_aborted.setdefault(heappop(self._aborted)[1], False)
         producer_id = -1 if batch.producer_id is None else batch.producer_id
@@ -330,7 +330,7 @@ class CleaningLimits(NamedTuple):
 
 @dataclass
 class Cleaned:
-    """The result of a cleaning. ``records`` and ``tombstones`` count kept and removed records.
+    """The result of a cleaning. ``records`` and ``tombstones`` include the removed ones.
 
     After ``end`` only aborted data and markers count. ``removed`` counts the removed records by reason. ``offsets`` and
     ``reasons`` list them on request.

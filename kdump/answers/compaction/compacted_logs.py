@@ -160,7 +160,7 @@ class PartitionCompaction:
     """A compacted partition.
 
     ``held_back`` has the reasons for ``uncleanable_bytes``. ``keys`` is the number of keys in the map of the next
-    cleaning, ``map_entries`` the capacity of the map. ``records`` and ``tombstones`` count kept and removed records.
+    cleaning, ``map_entries`` the capacity of the map. ``records`` and ``tombstones`` include the removed ones.
     """
 
     kind: ClassVar[str] = "partition"

@@ -150,7 +150,7 @@ def look(
 ) -> Sightings:
     """Return the records, batches and damage at ``offsets``, which must not be empty.
 
-    Reading continues until all transactions of these records or the log have ended. ``opened`` has the transactions
+    Reading stops when the transactions of these records end, or at the log end. ``opened`` has the transactions
     that do not end in the log: producer id -> first offset. ``report`` receives unreadable files, and relevant damage.
     """
     search = _Search(segments, offsets, opened or {}, report)

@@ -64,7 +64,7 @@ def records(
 
 
 def damaged(spark: SparkSession, lost: list[tuple[Split, list[Damage]]], options: SourceOptions) -> DataFrame:
-    """Return the damaged ranges with their bytes. Only these bytes are read again."""
+    """Return the damaged ranges with their bytes (null for unreadable ranges). Only these bytes are read again."""
     if not lost:
         return spark.createDataFrame([], schema.ddl(schema.DAMAGED))
 

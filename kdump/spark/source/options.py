@@ -97,7 +97,7 @@ class SourceOptions:
     answer: tuple[tuple[str, Any], ...] = ()
     """The options of the question that were given: pairs of a field of its options class, and the value."""
     surveyed: bool = False
-    """Whether all headers must be read, even if no other option needs them."""
+    """Whether the headers of all batches are read before the splits are made, even if no other option needs them."""
     kafka: KafkaQuery | None = None
     """The query, if options of Spark's Kafka source are given."""
     ignored: tuple[str, ...] = ()
