@@ -29,7 +29,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from itertools import product
 from pathlib import Path
@@ -213,12 +213,14 @@ class Export:
 
     def __init__(self, place: Path, lake: stores.Lake, out: Path, words: list[str]) -> None:
         self._lake, self.log = lake, place / "said.txt"
+        self._scratch = Path(tempfile.mkdtemp(prefix="scratch-", dir=place))
         command = [sys.executable, "-m", "kdump", "spark-export", *words, "--out", lake.uri(out)]
         env = {
             **os.environ,
             **spark_cluster.LOOPBACK,
             "PYTHONPATH": str(ROOT),
             "SPARK_SUBMIT_OPTS": java_options("off"),
+            "SPARK_LOCAL_DIRS": str(self._scratch),  # a killed driver does not delete its copies of jars
         }
         with self.log.open("wb") as said:
             self._process = subprocess.Popen(command, cwd=ROOT, env=env, stderr=said, start_new_session=True)
@@ -271,12 +273,11 @@ class Export:
         self.wait()
 
     def bury(self) -> None:
-        """End its remaining processes."""
-        try:
+        """End its remaining processes, and delete their temporary files."""
+        with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            return
         self._process.wait(PATIENCE)
+        shutil.rmtree(self._scratch, ignore_errors=True)
 
 
 def children(parent: int, word: bytes) -> Iterator[int]:
