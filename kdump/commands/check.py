@@ -36,7 +36,9 @@ if TYPE_CHECKING:
 @click.command("check")
 @PATHS
 @click.option(
-    "--headers-only", is_flag=True, help="Check headers, checksums, continuity and indexes. Do not read records."
+    "--headers-only",
+    is_flag=True,
+    help="Check headers, checksums, continuity and indexes. Read no records but control records.",
 )
 @options.add(FINDINGS)
 @options.add(options.REMOTE)

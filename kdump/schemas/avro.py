@@ -579,8 +579,8 @@ _FILE_HEADER: Final = Map(Primitive("bytes"))
 def read_file(payload: bytes, limit: int) -> tuple[list[Any], str | None]:
     """Return the records of an Avro container file (``Obj`` 1) as JSON, and the full name of their schema.
 
-    ``limit``: largest size of all compressed blocks after decompression, in bytes. Bytes after the records of a block
-    are ignored. Raises UndecodableError; SchemaError for the schema.
+    ``limit``: largest size of all blocks after decompression, in bytes. Raises UndecodableError, as Java also for bytes
+    after the records of a block (``DataFileStream``); SchemaError for the schema.
     """
     header, position = AvroReader(_FILE_HEADER).value(payload, len(FILE_MAGIC))
     meta = {name: a2b_base64(value) for name, value in header.items()}
@@ -606,6 +606,8 @@ def read_file(payload: bytes, limit: int) -> tuple[list[Any], str | None]:
         for _ in range(count):
             value, at = reader.value(data, at)
             records.append(value)
+        if at != len(data):
+            raise UndecodableError(f"a block has {len(data) - at} bytes after its records")
         position += size
         if payload[position : position + _SYNC_SIZE] != sync:
             raise UndecodableError("a block does not end with the sync marker of the file")
@@ -650,4 +652,6 @@ def _inflated(decompressor: Any, data: bytes, limit: int) -> bytes:
     made: bytes = decompressor.decompress(data, limit + 1)
     if len(made) > limit:
         raise LimitError("size", "a block is too large", expected=limit)
+    if not decompressor.eof:  # fastavro leaves bytes of a checksum after the stream
+        raise UndecodableError("the compressed stream of a block is truncated")
     return made

@@ -284,6 +284,20 @@ def test_the_limit_of_a_container_file_counts_all_blocks(codec):
         read_file(one + block, 119)
 
 
+@pytest.mark.parametrize(
+    ("codec", "data", "why"),
+    [
+        ("null", b"\2\4", "has 1 bytes after its records"),
+        ("deflate", zlib.compress(b"\2\4", wbits=-15), "has 1 bytes after its records"),
+        ("deflate", zlib.compress(bytes(1000), wbits=-15)[:-2], "the compressed stream of a block is truncated"),
+        ("xz", lzma.compress(b"\2")[:-4], "the compressed stream of a block is truncated"),
+    ],
+)
+def test_a_block_has_its_records_and_nothing_else(codec, data, why):
+    with pytest.raises(UndecodableError, match=why):
+        read_file(file_of(codec, 1, data), 1 << 20)
+
+
 def test_an_unknown_codec_and_a_wrong_sync_marker_are_refused():
     with pytest.raises(UndecodableError, match="lzw"):
         read_file(file_of("lzw", 1, b"\2"), 100)
