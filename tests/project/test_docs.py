@@ -51,6 +51,7 @@ REPLICAS = (
 )
 STATUS = {
     "kdump metadata /var/kafka --tree /topics/orders": 2,
+    "kdump connect /var/kafka --configs-topic my-configs --status-topic my-status": 1,
     "kdump get __consumer_offsets-3@17 --in /var/kafka --decode auto": 5,
     "kdump rebuild-cluster /backup/broker-1 /backup/broker-2 --plan": 3,
     "kdump metadata /broker1 --write-snapshot /tmp/new --voters 1@c1:9093": 2,
