@@ -696,17 +696,24 @@ def _folder_order(below: tuple[Name, Entry]) -> tuple[str, int, str]:
 
 
 def _apart(segments: list[Segment]) -> list[list[Segment]]:
-    """Divide the segments of a folder into logs. Each renamed copy of a segment becomes a separate log."""
+    """Divide the segments of a folder into logs. Renamed copies of segments are in further logs.
+
+    The broker's segments come first, whatever the names of the copies, such as ``00000000000000000000 (copy).log``.
+    """
     logs: list[list[Segment]] = [[]]
-    for segment in segments:
-        is_brokers = segment.base_offset is None or SEGMENT_NAME.fullmatch(posixpath.basename(segment.path))
-        free = (log for log in logs if is_brokers or all(one.base_offset != segment.base_offset for one in log))
+    for segment in sorted(segments, key=lambda each: not _is_brokers(each)):
+        base = segment.base_offset
+        free = (log for log in logs if _is_brokers(segment) or all(one.base_offset != base for one in log))
         found = next(free, None)
         if found is None:
             logs.append([segment])
         else:
             found.append(segment)
-    return logs
+    return [sorted(log, key=_order) for log in logs]
+
+
+def _is_brokers(segment: Segment) -> bool:
+    return segment.base_offset is None or SEGMENT_NAME.fullmatch(posixpath.basename(segment.path)) is not None
 
 
 def _order(segment: Segment) -> tuple[bool, int, str]:

@@ -106,7 +106,7 @@ class RemoteSegments:
         if listed is None:
             return
         self.segments[listed.id] = listed._replace(state=state, changed_at=fields["eventTimestampMs"])
-        if state != COPYING:
+        if state == COPIED:
             self.last_copied[listed.partition] = max(listed.end, self.last_copied.get(listed.partition, listed.end))
         if state == DELETED:
             del self.segments[listed.id]

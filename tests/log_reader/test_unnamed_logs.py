@@ -118,11 +118,12 @@ def test_two_copies_of_a_loose_segment_are_one_partition(tmp_path):
     assert kdump.groups([whole, shorter]).lines == kdump.groups(whole).lines
 
 
+@pytest.mark.parametrize("name", ["copy.log", f"{0:020} (copy).log"])
 @pytest.mark.parametrize(("folder", "second"), [("t-0", "t-0"), ("some", "some"), ("some", "other")])
-def test_an_answer_counts_copies_of_a_log_once(tmp_path, folder, second):
+def test_an_answer_counts_copies_of_a_log_once(tmp_path, folder, second, name):
     """Copies in one folder, or in several without a name: a copy has the same batches."""
     one = forged(tmp_path / folder, *(forge.record(b"k", b"v", offset=number) for number in range(2)))
-    other = tmp_path / second / "copy.log"
+    other = tmp_path / second / name
     other.parent.mkdir(exist_ok=True)
     shutil.copy(one, other)
     found = kdump.stats([one, other])
