@@ -15,7 +15,7 @@ from kdump.log_dirs.remote import shown_paths
 from kdump.log_salvage import partitions, writer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Mapping
 
     from kdump.broker_start.shortfall import Shortfall
     from kdump.log_salvage.partitions import Salvaged
@@ -63,7 +63,7 @@ def command(
     higher leader epoch is kept, and the account lists the conflict.
     Batches below the log start offset, which DeleteRecords removed, are written too. account.json counts them as
     belowLogStart, and log-start-offset-checkpoint in DIR/logs hides them from consumers. The log keeps its first
-    offset, its end offset and its leader epochs.
+    offset, its leader epochs and, unless its last batches are damaged, its end offset.
 
     Exit status: 0 all copies were valid; 1 something cannot be read; 2 wrong usage; 3 damage was found.
     """
@@ -91,16 +91,22 @@ def command(
     )
     all_written = [one.written for one in all_done]
     missing = sum(len(gap) for one in all_done for gap in one.account.gaps)
-    back = _back(found.replicas.values(), all_written)
+    back = _back(found.replicas, all_done)
     run.note(_conclusion(all_written, missing, lacking, out, run, back) + run.pace)
     return run.status
 
 
-def _back(copies: Iterable[partitions.Replicas], all_written: list[writer.WrittenLog]) -> str:
+def _back(copies: Mapping[str, partitions.Replicas], done: list[Salvaged]) -> str:
     """Return the end of the last note: whether records that DeleteRecords removed may reappear on a broker."""
-    if any(written.below_log_start is not None for written in all_written):
-        return " except log-start-offset-checkpoint, which hides records that DeleteRecords removed"
-    return ": records that DeleteRecords removed may reappear" if any(one.log_start is None for one in copies) else ""
+    hidden = [bool(copies[one.name].log_start_entries(one.written)) for one in done]
+    reappear = any(
+        not is_hidden and (copies[one.name].log_start is None or one.written.below_log_start is not None)
+        for one, is_hidden in zip(done, hidden, strict=True)
+    )
+    if not any(hidden):
+        return ": records that DeleteRecords removed may reappear" if reappear else ""
+    others = "; those of other partitions may reappear" if reappear else ""
+    return f" except log-start-offset-checkpoint, which hides records that DeleteRecords removed{others}"
 
 
 def _conclusion(

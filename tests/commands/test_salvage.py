@@ -364,6 +364,16 @@ def test_what_to_do_next_names_what_salvage_does_not_write(tmp_path):
     assert not (tmp_path / "out" / "logs" / "meta.properties").exists()
 
 
+def test_a_log_that_ends_below_its_start_offset_has_no_checkpoint(tmp_path):
+    """A broker would delete a log below its log start offset."""
+    place = copy(tmp_path / "in", (0, one(0) + one(1, crc=1)))
+    (tmp_path / "in" / "log-start-offset-checkpoint").write_text("0\n1\norders 0 20\n")
+    done = kdump("salvage", place, "--out", tmp_path / "out")
+    last = done.stderr.decode().splitlines()[-1]
+    assert "No checkpoint was written: records that DeleteRecords removed may reappear" in last
+    assert not (tmp_path / "out" / "logs" / "log-start-offset-checkpoint").exists()
+
+
 def test_what_delete_records_removed_is_distinguished_from_what_is_lost(tmp_path):
     """The log start offset is only in a checkpoint: batches below it are still in the segment."""
     place = copy(tmp_path / "in", (0, b"".join((one(0), one(1, crc=1), one(2), one(5), one(6, crc=1), one(7)))))
