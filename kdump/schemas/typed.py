@@ -291,11 +291,8 @@ class SubjectTables:
     def read(self, topic: str, payload: bytes | None, headers: Sequence[Header]) -> TypedValue:
         if payload is None:
             unusable = self._sides.get(f"{topic}-value")
-            if unusable is not None:
-                return TypedValue(problem="schema-invalid", why=str(unusable))
-            return TypedValue(
-                problem="no-schema", why=f"a null refers to no schema, and there is no subject {topic}-value"
-            )
+            subject = f"there is no subject {topic}-value" if unusable is None else str(unusable)
+            return TypedValue(problem="no-schema", why=f"a null refers to no schema, and {subject}")
         found = _written(self._decoder, (topic, self.side), payload, headers)
         if isinstance(found, TypedValue):
             return found

@@ -195,7 +195,7 @@ def test_a_null_of_an_unusable_schema_has_its_reason():
     tables = SubjectTables(decoder)
     assert tables.table("t", None, ()) is None
     found = tables.read("t", None, ())
-    assert (found.problem, "nothing" in found.why) == ("schema-invalid", True)
+    assert (found.problem, "nothing" in found.why) == ("no-schema", True)
     assert tables.table("u", None, ()) is None
     assert tables.read("u", None, ()).why == "a null refers to no schema, and there is no subject u-value"
 
