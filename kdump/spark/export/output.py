@@ -384,8 +384,8 @@ class Table(Output):
             held = self._spark.read.format(self._writer).load(snapshots)
             found = held.where(held["summary"]["kdump"].contains(run)).select("snapshot_id").head(1)
             return f"Snapshot {found[0][0]}" if found else ""
-        except AnalysisException:  # there is no table yet
-            return ""
+        except AnalysisException:  # no table yet, or no history: DESCRIBE HISTORY needs the extension of Delta
+            return None
 
     def _save(self, rows: DataFrame, folders: tuple[str, ...]) -> None:
         account = self._account
