@@ -41,6 +41,8 @@ DEFAULT_LIMIT: Final = 100
 """Number of rows of a page, if a call has no limit."""
 OF_CLIENTS: Final = frozenset({"metadata", "raw", "clientHost"})
 """Fields of groups with clients' texts or addresses. They are left out unless the option ``plain`` is set."""
+_HASHING: Final = frozenset({"dump", "sql"})
+"""The tools whose commands can hash payloads (``--redact``)."""
 _ENDS: Final = 1.0
 """Seconds that a command has to delete its temporary files before it is killed."""
 _CHILD: Final = (
@@ -350,7 +352,7 @@ class ToolCall:
         words += ["-o", "jsonl"]
         if spec.name == "sql_schema":
             return [*words, *([] if options.payloads else ["--no-payload"]), *plain]
-        if spec.name in {"dump", "sql"} and not options.plain:
+        if spec.name in _HASHING and not options.plain:
             words.append("--redact" if options.payloads else "--no-payload")
         if spec.name == "dump":
             words += [f"--limit={most}", "--header-names"]
@@ -392,7 +394,7 @@ class ToolCall:
         """Return a line without the fields that must be hidden. ``sql`` itself replaces such fields by NULL."""
         if self._options.plain or self._spec.name in {"sql", "sql_schema"}:
             return row
-        is_hashed = self._options.payloads and self._spec.name == "dump"  # the other commands cannot hash payloads
+        is_hashed = self._options.payloads and self._spec.name in _HASHING
         hidden = OF_CLIENTS if is_hashed else OF_CLIENTS | PAYLOADS
         found = _without(row, hidden)
         if self._spec.name == "dump" and "headers" in hidden and "headers" in row:

@@ -56,7 +56,10 @@ _BY_STATE: Final = {
 
 
 def _is_fixed(path: str) -> bool | None:
-    """Return whether a file is immutable or append-only; None if the file system has no such attributes."""
+    """Return whether a file is immutable or append-only. None: the file system has no such attributes."""
+    known = records.is_fixed(path) if kernel.COMPILED else None
+    if known is not None:
+        return known
     from fcntl import ioctl
 
     flags = bytearray(8)  # for immutable bytes, ioctl makes and drops an error
@@ -149,9 +152,7 @@ class LogDirFiles:
         if self.files is not LOCAL or sys.platform != "linux":
             return None
         for path in paths:
-            found = records.is_fixed(path) if kernel.COMPILED else None
-            if found is None:
-                found = _is_fixed(path)
+            found = _is_fixed(path)
             if found is None:
                 return None  # this file system has no attributes
             if found:
