@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from kdump.errors import DamageError, UnreadableError
+from kdump.errors import DamageError, UnreadableError, many
 from kdump.formats.leader_epoch import EpochEntry
 from kdump.internal_topics import remote_log_metadata
 from kdump.internal_topics.decode import decode
 from kdump.records.record_batch import RecordBatch
-from kdump.segments import resync
-from kdump.segments.regions import Damage
+from kdump.segments import log_end, resync
+from kdump.segments.regions import Damage, Trailing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from kdump.errors import Reporter
-    from kdump.log_dirs.partition import Partition
-    from kdump.segments.regions import Region
+    from kdump.log_dirs.partition import Partition, Segment
 
 COPYING: Final = 0
 """The state of a segment whose copy has begun (Kafka's RemoteLogSegmentState)."""
@@ -62,23 +61,31 @@ class RemoteSegments:
         """Partition that is being deleted -> the state of the deletion, and the time of that state in ms."""
         self.last_copied: dict[TopicIdPartition, int] = {}
 
-    def read(self, regions: Iterable[Region], report: Reporter) -> None:
-        """Replay the records of a segment of the topic. Malformed ones are damage, undecodable values are skipped."""
-        for region in regions:
-            self.is_damaged |= isinstance(region, Damage)
-            if isinstance(region, RecordBatch) and not region.is_control:
+    def read(self, segment: Segment, report: Reporter) -> None:
+        """Replay the records of a segment of the topic. Report those that cannot be read. Raises UnreadableError."""
+        unread: dict[bool, tuple[str, int]] = {}
+        for region in resync.of_segment(segment):
+            if isinstance(region, Damage | Trailing):
+                self.is_damaged |= isinstance(region, Damage)
+                log_end.report_region(segment, region, report)
+            elif isinstance(region, RecordBatch) and not region.is_control:
                 try:
                     for record in region.records():
-                        self._add(record.value)
-                except DamageError as reason:
+                        made = decode(remote_log_metadata.TOPIC, None, record.value)
+                        value = None if made is None else made.value
+                        if value is not None and value.values is not None:
+                            self._add(value.values)
+                        elif value is not None:
+                            first, count = unread.get(value.known, (f"offset {record.offset}: {value.reason}", 0))
+                            unread[value.known] = first, count + 1
+                except DamageError as damage:
                     self.is_damaged = True
-                    report.damage(f"{remote_log_metadata.TOPIC}: {reason}")
+                    report.damage(f"{segment.name}: byte {region.position}: {damage.reason}")
+        for known, (first, count) in unread.items():
+            receive = report.damage if known else report.note  # no damage if a newer release may have written it
+            receive(f"{segment.name}: {many(count, 'record')} cannot be decoded, the first at {first}")
 
-    def _add(self, value: bytes | None) -> None:
-        decoded = decode(remote_log_metadata.TOPIC, None, value)
-        fields: Any = None if decoded is None or decoded.value is None else decoded.value.values
-        if fields is None:
-            return
+    def _add(self, fields: Any) -> None:
         if "remotePartitionDeleteState" in fields:
             place = fields["topicIdPartition"]
             key = TopicIdPartition(place["name"], place["id"], place["partition"])
@@ -124,7 +131,7 @@ def of_partitions(partitions: Iterable[Partition], report: Reporter) -> RemoteSe
         if partition.topic == remote_log_metadata.TOPIC:
             for segment in partition.segments:
                 try:
-                    found.read(resync.of_segment(segment), report)
+                    found.read(segment, report)
                 except UnreadableError as error:
                     report.fail(error)
     return found

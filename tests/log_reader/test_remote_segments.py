@@ -27,3 +27,40 @@ def test_only_a_copy_that_ended_counts(tmp_path, states, end, listed):
     found = of_partitions(Finder().find([str(tmp_path)]), SILENT)
     assert found.last_copied.get(TopicIdPartition("t", tiered.TOPIC_ID, 0)) == end
     assert len(found.segments) == listed
+
+
+@pytest.mark.parametrize(
+    ("wrong", "receiver", "text"),
+    [
+        (
+            b"\1\0\0\7",
+            "damage",
+            "offset 1: RemoteLogSegmentMetadataRecord v0",
+        ),
+        (b"\1\x63\0", "note", "offset 1: record type 99 is unknown"),
+    ],
+)
+def test_unreadable_records_are_reported(tmp_path, wrong, receiver, text):
+    segment = tiered.Segment(0, 99)
+    tiered.write_metadata(tmp_path, [segment.added(), wrong, segment.changed(COPIED), wrong])
+    reports = []
+    found = of_partitions(Finder().find([str(tmp_path)]), SILENT._replace(**{receiver: reports.append}))
+    assert list(found.last_copied.values()) == [99]
+    (report,) = reports
+    assert report.startswith(
+        str(tmp_path / "__remote_log_metadata-0" / f"{0:020}.log: 2 records cannot be decoded, the first at {text}")
+    )
+
+
+def test_damaged_bytes_are_reported(tmp_path):
+    segment = tiered.Segment(0, 99)
+    tiered.write_metadata(tmp_path, [segment.added(), segment.changed(COPIED)])
+    path = tmp_path / "__remote_log_metadata-0" / f"{0:020}.log"
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 1
+    path.write_bytes(data)
+    reports = []
+    found = of_partitions(Finder().find([str(tmp_path)]), SILENT._replace(damage=reports.append))
+    assert found.is_damaged
+    (report,) = reports
+    assert report.startswith(f"{path}: byte ")
