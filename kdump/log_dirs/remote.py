@@ -147,13 +147,13 @@ class RemoteFiles:
         bare, query, arguments = rest.partition("?") if re.search(r"\?\w+=", rest) else (rest, "", "")
         glob = re.search(r"[*?[]", bare)  # Arrow does not accept globs: the glob is added to the path below
         folder = bare[: bare.rfind("/", 0, glob.start()) + 1] if glob else bare
-        retries, place, shown = Retries(), f"{folder}{query}{arguments}", without_secret(uri)
+        place, shown = f"{folder}{query}{arguments}", without_secret(uri)
         if glob and folder in ("/", "//"):
             raise UsageError(
                 f"{shown}: the name of a bucket cannot contain *, ? or [. In a secret, write %2A, %3F and %5B"
             )
         try:
-            system, path = retries.call(shown, lambda: stores.client(scheme, place))
+            system, path = Retries().call(shown, lambda: stores.client(scheme, place))  # the store has not answered yet
         except (ArrowInvalid, ArrowNotImplementedError) as reason:
             raise UsageError(f"{shown}: {str(reason).replace(f'{scheme}:{place}', shown)}") from reason
         except StoreError as error:
@@ -163,8 +163,9 @@ class RemoteFiles:
             raise
         if glob:
             path = path.rstrip("/") + "/" + bare[len(folder) :]
-        host = f"{urlsplit(uri).netloc.rpartition('@')[2]}/" if scheme in ("hdfs", "viewfs") else ""
-        return cls(system, f"{scheme}://{host}", retries), path.rstrip("/")
+        host = urlsplit(uri).netloc
+        prefix = f"{scheme}://" + (f"{host.rpartition('@')[2]}/" if scheme in ("hdfs", "viewfs") else "")
+        return cls(system, prefix, Retries(f"{scheme}://{host}?{arguments}")), path.rstrip("/")
 
     def shown(self, path: str) -> str:
         return self._prefix + path.lstrip("/")
@@ -198,6 +199,7 @@ class RemoteFiles:
     def put_once(self, data: bytes, path: str) -> None:
         """Write a file in one try. Raises OSError."""
         self._put(BytesIO(data), path)
+        self._retries.answered()
 
     def _put(self, source: BinaryIO, path: str) -> None:
         source.seek(0)
@@ -321,19 +323,25 @@ def seconds() -> float:
         return SECONDS
 
 
+_ANSWERED: Final[set[str]] = set()
+"""The URIs, without paths, of the stores that have answered in this process."""
+
+
 class Retries:
     """Retries the operations of one store after TRANSPORT and RIGHTS errors. Ctrl-C ends a pause.
 
     If all tries of an operation fail, later errors of its kind are not retried: TRANSPORT errors until the next answer
     of the store, RIGHTS errors for good. Before the first answer no RIGHTS error is retried: the keys are wrong.
+    ``store`` is the URI without a path; an answer to another object with the same URI counts.
     """
 
-    def __init__(self) -> None:
-        self._has_answered = False
+    def __init__(self, store: str = "") -> None:
+        self._store = store
+        self._has_answered = store in _ANSWERED
         self._given_up: set[ErrorKind] = set()
 
     def __getstate__(self) -> dict[str, object]:
-        return {"_has_answered": self._has_answered, "_given_up": set()}
+        return {"_store": "", "_has_answered": self._has_answered, "_given_up": set()}
 
     def call(self, name: str, what: Callable[[], T], done: str = "read") -> T:
         """Return the result of ``what``. After OSErrors or ArrowExceptions, try again; at last raise StoreError."""
@@ -357,9 +365,15 @@ class Retries:
                 time.sleep(pause)
                 pause = min(2 * pause, LONGEST_PAUSE)
             else:
-                self._has_answered = True
-                self._given_up.discard(ErrorKind.TRANSPORT)
+                self.answered()
                 return result
+
+    def answered(self) -> None:
+        """Retry RIGHTS errors from now on: the store has answered."""
+        if not self._has_answered and self._store:
+            _ANSWERED.add(self._store)
+        self._has_answered = True
+        self._given_up.discard(ErrorKind.TRANSPORT)
 
     def _last(self, what: str, name: str, kind: ErrorKind, error: Exception, waited: float) -> StoreError:
         if kind is not ErrorKind.FINAL:

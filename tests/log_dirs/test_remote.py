@@ -30,6 +30,7 @@ def clock(monkeypatch):
     made = Clock()
     monkeypatch.setattr(remote, "time", made)
     monkeypatch.setattr(remote, "notify", lambda _: None)
+    monkeypatch.setattr(remote, "_ANSWERED", set())
     monkeypatch.delenv(remote.VARIABLE, raising=False)
     return made
 
@@ -282,6 +283,16 @@ def test_a_command_has_the_whole_answer_or_says_that_it_could_not_read(kdump, co
             assert not files
             if command in {"dump", "committed"}:
                 assert set(shown.splitlines()) < set(sound[1].splitlines())
+
+
+def test_denials_before_the_first_answer_are_not_retried(kdump, clock):
+    status, _, said = kdump(Outage(lambda: OSError(DENIED), count=None), *COMMANDS["check"])
+    assert (status, clock.pauses) == (1, [])
+    assert "ACCESS_DENIED" in said
+    for first in (1, 0):  # a store that has answered a command may deny the first request of the next trigger
+        clock.pauses.clear()
+        assert kdump(Outage(lambda: OSError(DENIED), first=first, count=2), *COMMANDS["check"])[0] == 0
+        assert clock.pauses == [0.5, 1]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
