@@ -229,15 +229,20 @@ class LogPrinter(LineValues):
         """Print key and value of a large record in pieces, unless a decoder class needs the whole value."""
         from kdump.rows.pieces import PIECE, parts
 
+        found: list[tuple[bytes, Iterable[bytes]]] = []
         for text, name in self.contents[(entry.key_size < 0) + 2 * (entry.value_size < 0)]:
             data, decoder = (entry.key if name == "key" else entry.value), getattr(self.decoders, name)
             if data is None:
                 continue
-            self.out.write(text)
             if decoder is java_text:
-                pieces = java_text_in_pieces(data, PIECE)
-            else:
-                pieces = map(decoder, parts(data) if self.decoders.spelling else (data,))
+                pieces: Iterable[bytes] = java_text_in_pieces(data, PIECE)
+            elif self.decoders.spelling:
+                pieces = map(decoder, parts(data))
+            else:  # it may raise
+                pieces = (decoder(data),)
+            found.append((text, pieces))
+        for text, pieces in found:
+            self.out.write(text)
             for piece in pieces:
                 self.out.write(piece)
 

@@ -45,6 +45,19 @@ def test_the_smallest_offset_follows_the_largest(tmp_path, release, magic, kerne
     assert sorted(followed) == sorted([*start, f"{offsets[3]} is followed by {offsets[4]}"])
 
 
+@pytest.mark.parametrize("size", [10, 1 << 20])
+@pytest.mark.parametrize("kernel", ["on", "off"])
+def test_no_key_is_printed_before_a_value_that_cannot_be_decoded(tmp_path, size, kernel):
+    path = tmp_path / f"{0:020}.log"
+    path.write_bytes(forge.batch([forge.record(b"k" * size, b"short")]))
+    decoder = ["--value-decoder-class", "org.apache.kafka.tools.api.LongDecoder"]
+    environment = {**os.environ, "KDUMP_KERNEL": kernel}
+    done = kdump("--files", path, "--print-data-log", *decoder, env=environment)
+    assert b"too short for a number of 8 bytes" in done.stderr
+    assert done.stdout.splitlines()[-1].startswith(b"| offset: 0")
+    assert b"key:" not in done.stdout
+
+
 @pytest.mark.skipif(not kernel.COMPILED, reason="the kernel is not compiled")
 @pytest.mark.parametrize("options", [["--files"], ["dump"]], ids=" ".join)
 def test_what_the_kernel_holds_goes_with_the_segment(tmp_path, capfd, monkeypatch, options):
