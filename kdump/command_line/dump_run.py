@@ -155,6 +155,9 @@ class Dump:
         """
         if any(partition.files is not LOCAL for partition in partitions):
             raise UsageError("--follow needs local files: archives, stores and standard input cannot be followed")
+        if self.options.limit == 0:
+            self.run(partitions, out)
+            return
         printer = self.printer(out)
         printer.begin()
         remaining = self.options.limit

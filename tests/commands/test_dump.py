@@ -493,6 +493,13 @@ def test_following_a_log_dir_meets_partitions_that_appear(folder):
     assert followed.stop() == (130, "\n")
 
 
+def test_a_limit_of_no_records_ends_at_once(folder):
+    words = [folder.parent, "--limit", "0", "--topic", "absent", "-o", "jsonl"]
+    followed = kdump("dump", *words, "--follow", timeout=20)
+    done = kdump("dump", *words)
+    assert (followed.returncode, followed.stdout, followed.stderr) == (done.returncode, done.stdout, done.stderr)
+
+
 def test_following_says_each_damaged_range(tmp_path):
     path = tmp_path / f"{0:020}.log"
     path.write_bytes(b"xyz".join(forge.batch([forge.record(b"k", b"v")], base_offset=n) for n in range(13)))
