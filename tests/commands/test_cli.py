@@ -38,6 +38,8 @@ def test_bare_kdump_shows_how_it_is_used():
         (["--frobnicate", "--files", "x.log"], b"No such option"),
         (["--files", "x.log", "--max-bytes", "many"], b"Invalid value"),
         (["--compat", "0.7", "--files", "x.log"], b"older than"),
+        (["check", ".", "--release", "0.1"], b"Kafka 0.1 is older than 0.8.0, the oldest release that kdump knows"),
+        (["retention", ".", "--release", "0.7.2"], b"older than"),
         (["--compat", "new", "--files", "x.log"], b"not a Kafka release"),
         (["no-such-command"], b"No such command"),
         (["-o", "jsonl", "check", "x"], b"No such option '-o'. Write the options of check after its name."),

@@ -24,6 +24,7 @@ D = TypeVar("D", bound=Dated)
 
 LAST_MINORS: Final = {0: 11, 1: 1, 2: 8, 3: 9, 4: 4}
 """Major release -> its last minor release."""
+OLDEST: Final = (0, 8, 0)
 
 
 def parse_release(text: str) -> tuple[int, ...]:
@@ -35,23 +36,22 @@ def parse_release(text: str) -> tuple[int, ...]:
 
 
 def known_release(text: str) -> tuple[int, ...]:
-    """Return a release as numbers. Raises UsageError for an unknown major, or a minor above the last (LAST_MINORS)."""
+    """Return a release as numbers. Raises UsageError below OLDEST, for an unknown major or above LAST_MINORS."""
     release = parse_release(text)
     last = LAST_MINORS.get(release[0])
     if last is None or (len(release) > 1 and release[1] > last):
         known = ", ".join(f"{major}.{minor}" for major, minor in LAST_MINORS.items())
         raise UsageError(f"there is no Kafka {text}: the last releases known are {known}")
+    if release < OLDEST[: len(release)]:
+        oldest = ".".join(map(str, OLDEST))
+        raise UsageError(f"Kafka {text} is older than {oldest}, the oldest release that kdump knows")
     return release
 
 
 def newest(dialects: Sequence[D], text: str) -> D:
     """Return the newest dialect up to release ``text``. A release such as "4.2" means its last patch.
 
-    Raises UsageError for an unknown release, and for a release before the oldest dialect.
+    The first dialect is that of OLDEST. Raises UsageError for an unknown release.
     """
     release = known_release(text)
-    held = [dialect for dialect in dialects if dialect.since[: len(release)] <= release]
-    if not held:
-        oldest = ".".join(map(str, dialects[0].since))
-        raise UsageError(f"Kafka {text} is older than {oldest}, the oldest release whose output kdump knows")
-    return held[-1]
+    return [dialect for dialect in dialects if dialect.since[: len(release)] <= release][-1]
