@@ -284,6 +284,9 @@ class _IndexPass:
     def add(self, batches: Batches) -> None:
         if not self._is_over:
             self._is_over = not self._takes(batches)
+        if batches.end - self._reported >= 1 << 20:
+            self._read(batches.end - self._reported)
+            self._reported = batches.end
 
     def end(self, region: Damage | Padding | Trailing) -> None:
         """Read on like Kafka's reader: from a region that is not a valid batch to the byte at which it stops."""
@@ -303,17 +306,10 @@ class _IndexPass:
         except DamageError as damage:
             self.ends = [log_finding(self._checker.files.name, batches.position, damage)]
             return False
-        self._count(batches.end)
         return True
 
-    def _count(self, end: int) -> None:
-        if end - self._reported >= 1 << 20:
-            self._read(end - self._reported)
-            self._reported = end
-
     def finish(self) -> None:
-        if not self.ends:
-            self._read(self._source.size - self._reported)
+        self._read(self._source.size - self._reported)
 
 
 def _end(segment: Segment, source: OpenSource, region: Damage | Padding | Trailing) -> list[Finding]:

@@ -888,3 +888,17 @@ def test_a_moved_file_is_never_replaced_by_another(tmp_path):
         assert not index.exists()
     moved = sorted(path.read_bytes() for path in tmp_path.rglob(index.name))
     assert moved == sorted(contents)
+
+
+@pytest.mark.parametrize(
+    "end",
+    [b"", bytes(3000), b"\1" * 3000, one(5, crc=1), one(5)[:-1], one(5, crc=1) + one(6)],
+    ids=["none", "zeros", "damage", "crc", "truncated", "crc, then a valid batch"],
+)
+@pytest.mark.parametrize("records", [True, False])
+def test_the_progress_counts_all_bytes_of_a_segment_with_a_finding(tmp_path, end, records):
+    place = folder(tmp_path, (0, b"".join(map(one, range(5))) + end), (7, one(7)))
+    (part,) = Finder(Wanted()).find([str(place)])
+    read = []
+    checked = whole_partition.check(part, whole_partition.CheckOptions(records), log_dir.LogDirs(), read.append)
+    assert sum(read) == checked.size == sum(path.stat().st_size for path in place.glob("*.log"))
