@@ -79,7 +79,7 @@ class ManyHeaders(Sequence[Header]):
         return isinstance(other, tuple) and len(other) == self._count and all(map(eq, self, other))
 
     def __hash__(self) -> int:
-        return hash((self._count, self._data))
+        return hash(tuple(self))
 
 
 class Record(NamedTuple):

@@ -157,6 +157,9 @@ def test_many_headers_are_read_when_they_are_needed(tmp_path, monkeypatch):
         assert len(found.headers) == 300
     assert many == general
     assert hash(many) == hash(general)
+    same = many.headers.changed(lambda header: header)
+    assert many.headers == same == tuple(headers)
+    assert len({many.headers, same, tuple(headers)}) == 1
 
 
 def test_many_headers_are_hashed_when_they_are_read():
