@@ -74,7 +74,7 @@ def _root(ctx: click.Context) -> Root:
 @click.argument("topic", required=False, shell_complete=_names)
 @click.pass_context
 def command(ctx: click.Context, topic: str | None) -> None:
-    """Explain a command, an incident or a topic; without a name, list them all.
+    """Explain a command or a topic; without a name, list incidents and topics.
 
     \b
     Examples:
@@ -82,7 +82,7 @@ def command(ctx: click.Context, topic: str | None) -> None:
       kdump help exit-codes
       kdump help salvage
 
-    Exit status: 0 explained; 2 there is no such topic.
+    Exit status: 0 explained; 2 there is no such command or topic.
     """
     if topic is None:
         click.echo(_listing(ctx))

@@ -62,7 +62,7 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "mcp": "Serve the commands as read-only tools to an assistant (MCP, stdio).",
     },
     "More": {
-        "help": "Explain a command, an incident or a topic; without a name, list them all.",
+        "help": "Explain a command or a topic; without a name, list incidents and topics.",
         "compat": "List the outputs that --compat can print.",
         "completion": "Print the completion script of a shell.",
     },

@@ -123,6 +123,14 @@ def test_the_topics_are_listed():
     assert not set(help_command.topics()) & set(root.COMMANDS)
 
 
+def test_help_on_help_promises_what_it_lists():
+    assert "without a name, list incidents and topics." in " ".join(screen("help").split())
+    listed = shown.run("kdump help").output
+    assert all(line in listed for line in help_command.INCIDENTS.values())
+    assert all(re.search(rf"^  {name} ", listed, re.MULTILINE) for name in help_command.topics())
+    assert not [name for name in root.COMMANDS if re.search(rf"^  {name} ", listed, re.MULTILINE)]
+
+
 def test_a_near_name_is_proposed():
     done = shown.run("kdump help exit-code")
     assert done.status == 2
