@@ -128,7 +128,7 @@ def test_help_on_help_promises_what_it_lists():
     listed = shown.run("kdump help").output
     assert all(line in listed for line in help_command.INCIDENTS.values())
     assert all(re.search(rf"^  {name} ", listed, re.MULTILINE) for name in help_command.topics())
-    assert not [name for name in root.COMMANDS if re.search(rf"^  {name} ", listed, re.MULTILINE)]
+    assert "Commands: kdump --help lists them" in listed
 
 
 def test_a_near_name_is_proposed():
