@@ -1,4 +1,4 @@
-"""The frames of payloads: bytes or headers with the id of the schema.
+"""The frames of payloads: bytes or headers that identify or contain the schema.
 
 * prefix: ``00``, the schema id (int32, big endian), the payload (Confluent's wire format).
 * header: the record header ``__key_schema_id`` or ``__value_schema_id`` has ``01`` and the 16 bytes of the GUID, or
@@ -29,7 +29,7 @@ FILE_MAGIC: Final = b"Obj\x01"
 _SINGLE_OBJECT_SIZE: Final = 10
 _HEADERS: Final = {"key": b"__key_schema_id", "value": b"__value_schema_id"}
 _WITH_ID, _WITH_GUID = 0, 1
-"""The first byte of a prefix or header."""
+"""The first byte of a header."""
 
 
 class SchemaFrame(NamedTuple):
@@ -44,7 +44,7 @@ class SchemaFrame(NamedTuple):
 
 
 def frame_of(side: Side, payload: bytes, headers: Iterable[tuple[bytes, bytes | None]]) -> SchemaFrame | None:
-    """Return the frame of a payload, or None. The last complete header is used: Confluent's serializer appends it."""
+    """Return the frame in the last complete header (as Confluent appends it), else the payload's frame, or None."""
     name, found = _HEADERS[side], None
     for header, value in headers:
         if header == name and value:

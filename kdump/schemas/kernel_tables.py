@@ -202,7 +202,7 @@ class _ProtobufPlan:
         )
 
     def _enum(self, enum: EnumType, names: dict[int, str | None]) -> int:
-        """Return the index of an enum's first name in ``names``."""
+        """Return the index of an enum's first name in ``self.names``."""
         if id(enum) not in self._enums:
             self._enums[id(enum)] = len(self.names)
             self.names += [(number, self._text(name)) for number, name in names.items()]
@@ -233,6 +233,6 @@ def _label(message: MessageType, field: FieldType) -> str:
 
 
 def _in_order(message: MessageType, fields: list[FieldType]) -> list[FieldType]:
-    """Return fields in the order in which the Python decoder returns them."""
+    """Return fields in the order of the Python decoder's default values; fields with presence come last."""
     order = ("implicit", "repeated", "map", "present")
     return sorted(fields, key=lambda field: order.index(_label(message, field)))

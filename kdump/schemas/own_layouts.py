@@ -3,8 +3,8 @@
 MirrorMaker 2 (KIP-382) writes checkpoints, heartbeats and offset syncs. Sources: Checkpoint, Heartbeat and OffsetSync
 of org.apache.kafka.connect.mirror. A string is a length (int16) followed by UTF-8.
 
-The keys of changelogs of Kafka Streams have the application's key and the window's times. Sources: WindowKeySchema,
-SessionKeySchema and TimestampedKeyAndJoinSideSerializer of org.apache.kafka.streams.state.internals,
+Windowed keys in changelogs of Kafka Streams have the application's key and the window's times. Sources:
+WindowKeySchema, SessionKeySchema and TimestampedKeyAndJoinSideSerializer of org.apache.kafka.streams.state.internals,
 TimeWindowedSerializer of org.apache.kafka.streams.kstream. Times are ms since 1970:
 
 * window stores: the key, the start of the window (int64), a sequence number (int32; 0 unless duplicates are kept);
@@ -56,7 +56,7 @@ _LAYOUTS: Final[tuple[tuple[re.Pattern[str], dict[str, tuple[tuple[str, str], ..
 
 
 def mirrored(topic: str, side: str, payload: bytes) -> dict[str, Any] | None:
-    """Return the fields of a key or value of MirrorMaker 2; None for other topics, and for bytes of another layout."""
+    """Return a MirrorMaker 2 key or value as fields, without ``version``; None for other topics or another layout."""
     for name, layouts in _LAYOUTS:
         if name.fullmatch(topic):
             return _fields(layouts[side], payload)
@@ -131,7 +131,7 @@ def window_of(key: bytes) -> WindowedKey | None:
 
 
 def key_data(key: bytes) -> dict[str, Any]:
-    """Return a key without a schema as ``data``: text, or bytes with their ``encoding``."""
+    """Return a key without a schema as ``data``: its text, or the encoded bytes and their ``encoding``."""
     text, encoding = to_text(key, "auto")
     return {"data": text} if encoding is None else {"data": text, "encoding": encoding}
 

@@ -47,7 +47,7 @@ class _Token(NamedTuple):
 
 
 def parse(text: str) -> ProtoFile:
-    """Parse a .proto file. Raises SchemaError, for an error of syntax with the line number."""
+    """Parse a .proto file. Raises SchemaError, with the line number if a token is not expected."""
     return _ProtoParser(text).file()
 
 
@@ -136,7 +136,7 @@ class _ProtoParser:
         return text
 
     def _skip_to(self, end: str) -> list[str]:
-        """Skip tokens up to ``end``, including nested brackets; return the skipped tokens."""
+        """Skip tokens up to and including ``end``, over nested brackets; return the tokens before ``end``."""
         closing: list[str] = []
         seen: list[str] = []
         while True:

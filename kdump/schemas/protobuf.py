@@ -60,7 +60,7 @@ _NOTHING: Final = object()
 
 
 class _Plan:
-    """The plan for reading a message: the reader of each field by tag, and the default values of fields."""
+    """The plan for reading a message: the reader of each field by tag, and defaults of fields without presence."""
 
     def __init__(self, message: MessageType, reader: ProtobufReader) -> None:
         self.puts: dict[int, _Put] = {}
@@ -193,7 +193,7 @@ def _packed(name: str, read: Read, field_number: int) -> _Put:
 
 
 def _message(kind: MessageType, reader: ProtobufReader, group: int) -> Read:
-    """Return the reader of a message after its length, or of a group if ``group`` is a field number, not 0."""
+    """Return the reader of a length and a message, or of a group if ``group`` is a field number, not 0."""
 
     def read(data: bytes, position: int, end: int, walk: _Walk) -> tuple[Any, int]:
         if group:
@@ -259,7 +259,7 @@ def map_key(value: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class DecodedMessage:
-    """A decoded message: full name, value, and the sorted numbers of its unknown fields, once per occurrence."""
+    """A decoded message: name, value, and sorted numbers of unknown fields at all levels, once per occurrence."""
 
     name: str
     value: dict[str, Any]
@@ -273,7 +273,7 @@ class ReadMessage(NamedTuple):
     reader: ProtobufReader
 
     def read(self, payload: bytes, position: int) -> Any:
-        """Return the message from ``position`` to the end of the payload. Raises UndecodableError."""
+        """Return the JSON value of the message from ``position`` to the payload's end. Raises UndecodableError."""
         return self.reader.value(self.kind, payload, position, len(payload), _Walk())
 
 
@@ -286,7 +286,7 @@ class ProtobufReader:
         references: Mapping[str, str] | None = None,
         parse: Callable[[str], ProtoFile] = parse_text,
     ) -> None:
-        """Parse a file. ``references``: name -> text of an import that is not built in. Raises SchemaError."""
+        """Parse a file. ``references``: name -> text of an imported file. Raises SchemaError."""
         self._pool = Pool()
         self._plans: dict[int, _Plan] = {}
         self._loaded: set[str] = set()
@@ -459,8 +459,8 @@ def _own_pool() -> Pool:
 def read_indexes(data: bytes, position: int) -> tuple[list[int], int]:
     """Return the path of message indexes at a position, and the position after it. Raises UndecodableError.
 
-    The path is a count followed by zigzag varints; the count 0 stands for the first message. Python clients 1.4 to 1.7
-    wrote plain varints instead. These are recognised only if one of them would be negative as a zigzag number.
+    The path is a count and as many indexes, all zigzag varints; the count 0 stands for the first message. Python
+    clients 1.4 to 1.7 wrote plain varints. These are recognised only if one would be negative as a zigzag number.
     """
     for signed in (True, False):
         found, at = _numbers(data, position, signed=signed)

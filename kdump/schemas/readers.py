@@ -139,7 +139,7 @@ def read_json(payload: bytes, position: int) -> Any:
 
 
 def json_text(payload: bytes, position: int) -> str:
-    """Like :func:`read_json`, but return JSON text on one line without blanks."""
+    """Like :func:`read_json`, but return compact JSON text on one line."""
     return json.dumps(read_json(payload, position), ensure_ascii=False, separators=(",", ":"))
 
 

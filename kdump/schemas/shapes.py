@@ -14,7 +14,7 @@ from kdump.schemas.avro_schema import Array, AvroRecord, AvroType, Enum, Fixed, 
 _MOST_FIELDS: Final = 5_000
 """Maximum number of typed fields of a shape. The record, list or map (Protobuf: message) that exceeds it is JSON."""
 _MOST_LEVELS: Final = 64
-"""Maximum number of levels of structs, lists and maps (Protobuf: only messages). Deeper values are JSON text."""
+"""Maximum number of levels of structs, lists and maps (Protobuf: only messages). Deeper ones are JSON text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Leaf:
 
 @dataclass(frozen=True, slots=True)
 class JsonText:
-    """JSON text: for JSON, Any, Struct, unions of several types beside null, and recursive, empty or large types."""
+    """JSON text: for JSON, Any, Struct and the like, unions of several types, recursive, empty, deep or large types."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,8 @@
 
 Each record of the topic has a JSON key with a ``keytype`` and a JSON value. The records are replayed in offset order by
 their parsed keys, like in ``KafkaStoreReaderThread`` of Confluent's schema-registry. A DELETE_SUBJECT record, or a
-SCHEMA value with ``"deleted": true``, makes a version soft-deleted. A tombstone makes it hard-deleted. The text of a
-deleted version is kept as long as it is in the log, because payloads may still have its id.
+SCHEMA value with ``"deleted": true``, makes a version soft-deleted. A tombstone of its key makes it hard-deleted. The
+text of a deleted version is kept as long as it is in the log, because payloads may still have its id.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class SchemaVersion(NamedTuple):
 class HistoryLine:
     """A record of the topic. If it is not a valid record of a registry, ``keytype`` is None and ``why`` is the reason.
 
-    ``tombstone``: the value is null or empty. ``schema_deleted``: the field ``deleted`` of a SCHEMA value, else None.
+    ``tombstone``: the value is null or empty. ``schema_deleted``: whether a SCHEMA value is ``deleted``; else None.
     """
 
     kind: ClassVar[str] = "history"

@@ -1,7 +1,8 @@
-"""Reads payloads as typed values of one version of a subject. Only Avro is read with the writer's schema.
+"""Reads payloads as typed values of one version of a subject. :class:`SubjectTables` divides records by subject.
 
 The user names the subject (``orders-value``: its newest current version) or a version (``orders-value:3``). A payload
 that cannot be converted has a problem instead of a value. A payload with ``trailing-bytes`` has both. JSON stays text.
+Only Avro is read with the writer's schema.
 """
 
 from __future__ import annotations
@@ -108,7 +109,7 @@ class TypedSide:
         *,
         wide_times: bool = False,
     ) -> None:
-        """``message``: of Protobuf, by default the first. Raises UsageError for a bad schema, or without a message.
+        """``message``: of Protobuf, by default the first. Raises UsageError for a bad schema or a missing message.
 
         ``wide_times``: accept Protobuf's timestamps outside the years 1678 to 2262 (the range of ns in 64 bits).
         """
@@ -118,7 +119,7 @@ class TypedSide:
             raise UsageError(f"version {version.version} of {version.subject!r}: {self._target.why}")
         self._reads: dict[tuple[str, int], _Read] = {}
         self._own: dict[int, list[SchemaVersion]] = {}
-        """Cache: ``id(versions)`` -> the versions of this subject among them. The store keeps the list ``versions``."""
+        """Cache: ``id(versions)`` -> those of this subject, or all if there are none. The store keeps ``versions``."""
         self._prefixes: dict[tuple[str, bytes], tuple[_Read, int]] = {}
         self._message: ReadMessage | None = None
         reader = self._target.reader
@@ -238,7 +239,7 @@ class SubjectTables:
         self._of_nulls: dict[str, str | None] = {}
 
     def table(self, topic: str, value: bytes | None, headers: Sequence[Header]) -> str | None:
-        """Return the table of a value, or None. A null belongs to ``TOPIC-value``, if a current version is usable."""
+        """Return the table of a value, or None. A null belongs to ``TOPIC-value``, if its newest version is usable."""
         if value is None:
             if topic not in self._of_nulls:
                 name = f"{topic}-value"

@@ -1,7 +1,7 @@
 """Batch runs: consecutive batches of one kind that are read together, as a :class:`Run` or as :class:`Entries`.
 
 The walk (:func:`kdump.segments.walk.walk`) finds a batch. :func:`run` and :func:`entries` then find the batches after
-it that belong to the same run. Only compiled code makes runs.
+it that belong to the same run. Plain Python reads no runs.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ class Seeker:
 
     @cached_property
     def offset_index(self) -> OffsetIndex | None:
-        """The offset index, empty if its size is wrong; None if it is unusable, or the segment small or unnamed."""
+        """The index, empty if its size is wrong; None without a readable one, or for a small or unnamed segment."""
         base = self._where.base_offset
         data = None if base is None or self._source.size <= SMALL else self._beside("index")
         if base is None or not data:
@@ -132,7 +132,7 @@ class Seeker:
             return None
 
     def _position(self, index: OffsetIndex, offset: int) -> int:
-        """Return the position of the last indexed batch that starts at or before ``offset``, or 0."""
+        """Return the position in the last entry up to ``offset``, or 0. Raises WrongIndexError."""
         slot = index.slot_for(offset)
         if slot is None:
             return 0

@@ -108,7 +108,7 @@ class BatchRecords(LazyRecords):
 
     @classmethod
     def of(cls, batch: RecordBatch, takes_all: Callable[[int, int, int, int], bool]) -> BatchRecords | None:
-        """Return the records of a data batch of magic 2; None if one is malformed, or if ``takes_all`` returns False.
+        """Return the records of a data batch of magic 2; None if one cannot be read, or if ``takes_all`` returns False.
 
         ``takes_all`` receives the lowest and the highest offset, then the lowest and the highest timestamp (ms) of the
         records. The result is also None for other batches, and for a batch without records.
@@ -183,8 +183,8 @@ def _largest(records: BatchRecords) -> int:
 class RunRecords(LazyRecords):
     """All records of the batches ``row`` to ``stop`` (exclusive) of a run.
 
-    Records may be malformed if ``may_break`` is true or only batches are printed. A caller that reads a malformed
-    record sets ``stop`` to the number of its batch.
+    Records may be malformed if ``may_break`` is true or only headers are needed. A caller that finds a malformed record
+    sets ``stop`` to the number of the first batch that it has not used.
     """
 
     __slots__ = ("may_break", "row", "run", "stop")

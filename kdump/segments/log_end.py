@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from kdump.log_dirs.partition import Partition, Segment
 
 SMALL: Final = 1 << 14
-"""Size in bytes up to which a segment is read from its start, without its index."""
+"""Number of bytes up to which the rest of a segment is read whole, without its index."""
 
 
 class SegmentEnd(NamedTuple):

@@ -47,7 +47,7 @@ L = TypeVar("L", bound="Lines")
 FIRST: Final = 1 << 17
 """Bytes that are read before threads may start."""
 CHUNK_BYTES: Final = 1 << 19
-"""A chunk ends after this number of bytes or more."""
+"""A chunk with this number of bytes takes no more regions."""
 CHUNK_REGIONS: Final = 1024
 """Maximum number of regions in a chunk."""
 HELD: Final = 16 << 20
@@ -91,7 +91,7 @@ class RegionChunks(Generic[T]):
         self._failure: BaseException | None = None
 
     def take(self, most: int | None = None) -> list[T]:
-        """Return ``most`` (or CHUNK_BYTES) bytes of regions, at most CHUNK_REGIONS; fewer before an error or end."""
+        """Return regions of ``most`` (or CHUNK_BYTES) bytes or more, but at most CHUNK_REGIONS; fewer at the end."""
         if self._failure is not None:
             raise self._failure
         regions: list[T] = []

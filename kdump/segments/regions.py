@@ -10,7 +10,7 @@ from kdump.formats.record_layout import CODEC_MASK, CONTROL_FLAG
 from kdump.records.record_batch import Batches
 
 UNREADABLE: Final = "unread"
-"""The kind of a damaged range that cannot be read because of an I/O error. Spark's outputs use ``unreadable``."""
+"""The kind of a range that cannot be read, as after an I/O error. Spark's outputs use ``unreadable``."""
 
 
 class Damage(NamedTuple):
@@ -55,7 +55,7 @@ class Damage(NamedTuple):
 
     @property
     def loss(self) -> str:
-        """The missing offsets as a part of a sentence; empty if there are none, or if they are unknown."""
+        """The missing offsets as a part of a sentence; empty if there are none, or if their start is unknown."""
         missing = self.missing
         if missing is None:
             return "" if self.missing_from is None else f"the missing offsets begin with {self.missing_from}"
@@ -69,7 +69,7 @@ class Damage(NamedTuple):
 
 
 class Padding(NamedTuple):
-    """Zeros after the last batch of a preallocated file. ``holes`` counts the bytes in holes of a sparse file."""
+    """Zeros at the end of a file, usually preallocated. ``holes`` counts the bytes in holes of a sparse file."""
 
     position: int
     size: int

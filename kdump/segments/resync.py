@@ -6,7 +6,7 @@ checksum does not cover offset, length, leader epoch and magic. With a damaged l
 **A batch inside a batch.** The value of a record may be a copy of a batch. So kdump does not search inside a valid
 batch, and skips a damaged batch as a whole if its end is certain:
 
-* its checksum is right, so that only its magic or its length is wrong; or
+* its checksum is right for the length in its header, or for the sizes of its records; or
 * its last record ends where its length says, and there the log ends or a valid batch begins with the next offset (in
   magic 0 and 1: with that offset or a later one).
 
@@ -468,8 +468,8 @@ def read(
 ) -> Iterator[Region]:
     """Yield the regions of a segment. Batches are checked: magic, size, codec, checksum (of Entries only the first).
 
-    ``on_error`` selects the end of a damaged range. "stop": the end of the file. "skip": the end of the bad batch by
-    its length field, or the end of the file if the length is impossible. "resync": the next valid batch. If damage
+    ``on_error`` selects the end of a damaged range. "stop": the end of the file. "skip": the end of the bad batches
+    by their length fields, or the end of the file if a length is impossible. "resync": the next valid batch. If damage
     begins at ``start``, the missing offsets begin with ``first_offset``. A batch of more than ``limit`` bytes (by
     default the source's limit) is damage. ``runs``: see :func:`kdump.segments.walk.walk`.
     """

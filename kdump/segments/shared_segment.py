@@ -1,7 +1,7 @@
 """Reads a large segment in parts, in several processes or threads. The results are in the order of the file.
 
 A worker assumes the position of the first batch in its part. If the previous part shows that it was wrong, the part is
-read again (:mod:`kdump.parallel.chunks`). A run from :func:`read_headers` reads its records on first use.
+read again (:mod:`kdump.parallel.chunks`). A :class:`BriefRun` reads its records on first use.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ R = TypeVar("R")
 HELD: Final = 1 << 14
 """The number of batches and damaged ranges that a worker may read of a part before the part's turn."""
 STEP: Final = 1 << 21
-"""If a part has more than HELD batches, threads read it and all later parts in steps of this number of bytes."""
+"""If a thread finds more than HELD batches in a part, the calling thread reads on in steps of this many bytes."""
 
 
 class _Before(NamedTuple):
@@ -150,7 +150,7 @@ class _PartWork(Generic[R]):
         self._source, self._first_offset, self._make = source, first_offset, make
 
     def assume(self, piece: SegmentPart) -> _Before | None:
-        """Return the assumed state before a part: the position of its first credible batch, or None without one."""
+        """Return the assumed state before a part: the position of a batch, probably its first, or None without one."""
         if not piece.start:
             return _Before()
         try:

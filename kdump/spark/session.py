@@ -195,7 +195,7 @@ def check_store(path: str, settings: Mapping[str, str]) -> None:
 
 
 def check_writer(name: str, settings: Mapping[str, str]) -> None:
-    """Raise UsageError if no jar of Spark begins with this name, unless it has a dot, or settings add jars."""
+    """Raise UsageError if Spark has no jar or Python package for a name without a dot, unless settings add jars."""
     if "." in name or find_spec(f"pyspark_{name}") or _BRINGS & {*settings}:
         return
     writer = "spark-avro" if name.lower() == "avro" else name  # Spark's own jars hold Avro, but not its writer
@@ -263,7 +263,7 @@ class SparkOutput:
         return os.fstat(self._file.fileno()).st_size
 
     def _show(self, number: int) -> None:
-        """Copy the output since the last call to the open file descriptor ``number``."""
+        """Copy the last MOST_SHOWN bytes of the output since the last call to the file descriptor ``number``."""
         first = max(self._shown, self._size - MOST_SHOWN)
         self._shown = self._size
         os.write(number, os.pread(self._file.fileno(), self._shown - first, first))

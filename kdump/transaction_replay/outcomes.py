@@ -1,9 +1,9 @@
 """The outcomes of the transactions of a partition, and the offset up to which a read_committed consumer may read.
 
 Each segment is read once, by any process (:func:`scan`), and :func:`combined` joins the results. The markers in the log
-decide. Entries of ``.txnindex`` are used only if damage, an unreadable segment or the start of the log hides the marker
-or the start of a transaction. An entry is wrong if the log has another batch at the marker's offset. If a transaction
-may end in a damaged range and has no entry, its outcome is unknown.
+decide. Entries of ``.txnindex`` are used only if the log lacks the marker or the start of a transaction, as after
+damage. An entry is wrong if the log has another batch at the marker's offset. If a transaction may end in a damaged
+range and has no entry, its outcome is unknown.
 """
 
 from __future__ import annotations
@@ -154,8 +154,8 @@ def _holds(spans: Sequence[tuple[int, int]], offset: int) -> bool:
 class SegmentOutcomes(NamedTuple):
     """The result of one segment: the ends of transactions in it, and the transactions that are open at its end.
 
-    ``ended`` has aborts, damage and doubts, and a commit if it is the first marker of its producer: other commits do
-    not affect later segments. ``wrong`` has a message for each wrong entry of ``.txnindex``. ``end`` is a damaged range
+    ``ended`` has aborts, damage and doubts, and a commit if it is the first marker of its producer: other commits end
+    transactions of this segment. ``wrong`` has messages on invalid data in ``.txnindex``. ``end`` is a damaged range
     after the last batch. It is ignored in the log's last segment, to which a broker may be writing.
     """
 
@@ -254,7 +254,7 @@ class TransactionFollower:
         return DamagedGap(next(offset for offset in known if offset is not None))
 
     def _end_by_entry(self, entry: AbortedTxn) -> None:
-        """Let an entry of ``.txnindex`` end a transaction whose marker is in a damaged range."""
+        """Let an entry of ``.txnindex`` end a transaction whose marker was not read."""
         self._replay.open.pop(entry.producer_id, None)
         self._end(entry)
 

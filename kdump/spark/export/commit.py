@@ -1,7 +1,7 @@
 """Publishes a prepared folder as the output of an export, and recovers after a killed run.
 
-An export writes into a hidden folder next to its output (:meth:`~kdump.spark.export.output.Output.staging`). When all
-is written and counted, a journal (:data:`COMMIT`) is added to the folder, and the folder is renamed to the output.
+An export writes into a hidden folder (:meth:`~kdump.spark.export.output.Output.staging`). When all is written and
+counted, a journal (:data:`COMMIT`) is added to the folder, and the folder is renamed to the output.
 
 If rows are appended, the output has files of other programs, or the folder cannot be renamed atomically, the journal is
 written to the output. It lists the files to remove and to add. They are moved file by file, the manifest last. Programs
@@ -38,7 +38,7 @@ _MARKS: Final = {MANIFEST, COMMIT, "_SUCCESS", f"{DAMAGED}/_SUCCESS"}
 
 Commit: TypeAlias = dict[str, Any]
 """The commit of a run, as JSON: ``request`` (its settings), ``run`` (its manifest entry), ``staging`` (the folder's
-name), ``replaces`` (whether the old output is deleted), ``removes`` and ``moves`` (paths of files; none for a rename).
+name), ``replaces`` (whether the old output is deleted), ``removes`` and ``moves`` (paths; no moves for a rename).
 """
 
 

@@ -7,8 +7,9 @@ deletes its files, or, after the commit, moves them to the output. So a kill nei
 The commit is the file ``_checkpoint/<number>.json``. It has the offsets of the inputs after the step, the files to
 move, and the account of the step. The file with the greatest number gives the position. Others keep accounts.
 
-The accounts of steps move to the manifest at the end of a run, and earlier if their size exceeds half the manifest's.
-So the cost of a step does not grow with the number of steps. ``steps`` of the manifest is the number of its last step.
+The accounts of steps move to the manifest at the end of a run, or at the start of the next, and earlier if they exceed
+half its size. So the cost of a step does not grow with the number of steps. ``steps`` of the manifest is the number of
+its last step.
 """
 
 from __future__ import annotations
@@ -151,7 +152,7 @@ class Follower:
         time.sleep(pause)
 
     def _step(self, place: HeldOutput, checkpoint: Checkpoint, state: State) -> tuple[State, bool]:
-        """Export new records. Return the state after them, and whether all records are exported.
+        """Export new records. Return the state after them, and whether no more records can be exported now.
 
         If a task cannot read a folder, the driver reads all its bytes to plan the next attempt.
         """
@@ -308,7 +309,7 @@ class Checkpoint:
         self._size = self._manifest_size = 0
 
     def open(self, *, skip_unreadable: bool = False) -> State:
-        """Complete the commits of a killed run, delete its other files, and return the position of the output.
+        """Complete the last commit of a killed run, delete its other files, and return the position of the output.
 
         Raises UsageError if the output is not an incremental export, has other settings, or lacks unreadable bytes that
         an earlier run left out. The last is permitted if both runs have ``skip_unreadable``.

@@ -120,7 +120,7 @@ class LocalLock:
         _drop(self._path)
 
     def guard(self) -> Lock:
-        """Return the lock that a process must hold before it removes this lock."""
+        """Return the lock that a process must hold before it removes this lock of a dead holder."""
         return LocalLock(self._path.with_name(f"{self._path.name}-{_GUARD}"))
 
 
@@ -184,7 +184,7 @@ class Hold:
 
 @contextmanager
 def held(output: Output) -> Iterator[Hold]:
-    """Lock an output while the block runs. Raises KdumpError, which names the holder, if it is locked."""
+    """Lock an output while the block runs. Raises KdumpError if it is locked, usually with the name of the holder."""
     lock = output.hidden(LOCK)
     local = lock.local
     place: Lock = HadoopLock(lock) if local is None else LocalLock(local)

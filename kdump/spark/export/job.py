@@ -49,7 +49,7 @@ class Export:
     """The settings of an export. ``options`` are the options of the source, as text.
 
     ``target_file_size`` is in bytes; if it is None, each task writes a file, or several, into each folder of its rows.
-    ``format`` is one of FORMATS, or the name of a Spark writer; then ``out`` is the name of a table.
+    ``format`` is one of FORMATS, or the name of a Spark writer; then ``out`` is a table.
     """
 
     paths: tuple[str, ...]
@@ -93,7 +93,7 @@ class Listener(NamedTuple):
     progress: Callable[[str, int, int], None]
     done: Callable[[Summary], None] = lambda _: None
     damage: Callable[[str, Damage], None] = lambda *_: None
-    """Called for each damaged range in the written splits, with its file."""
+    """Receives the file and the range for each damaged range of the written splits, but not for unreadable bytes."""
 
     def damages(self, run: dict[str, Any]) -> None:
         """Report the damaged ranges of a run, but not its unreadable bytes, which the summary reports."""
@@ -191,7 +191,7 @@ def _parts(uri: str) -> tuple[str, str, list[str]]:
 
 
 def _forget(output: Output) -> None:
-    """Delete the journal of a run that has reported its result."""
+    """Delete the journal and the mark of a table's writer, after the run is reported or superseded."""
     output.delete(WRITING)
     output.delete(COMMIT)
 
@@ -329,8 +329,6 @@ def summary(manifest: dict[str, Any], seconds: float = 0) -> Summary:
 
 @dataclass
 class Work:
-    """Writes the files of a plan to ``output``."""
-
     spark: SparkSession
     export: Export
     options: words.SourceOptions

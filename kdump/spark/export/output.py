@@ -1,9 +1,9 @@
 """The output of an export: a folder of files that kdump commits, or a table that a Spark writer commits.
 
 The account of a table (damaged ranges and manifest) is prepared, committed and locked like every output, in the folder
-``OUT.kdump`` next to the table. The folder has the file :data:`WRITING` while the writer works. If the run is killed
-then, only the table itself shows whether it has the rows of the run: :data:`COMMIT_FACTS` are in the history of a table
-of Delta or Iceberg.
+``OUT.kdump`` next to the table. The folder has the file :data:`WRITING` from the start of the writer to the end of the
+run. If the run is killed while the writer works, only the table itself shows whether it has the rows of the run:
+:data:`COMMIT_FACTS` are in the history of a table of Delta or Iceberg.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class Output(Folder):
     def hidden(self, name: str) -> Folder:
         """Return a hidden folder next to this output, where readers of the output do not list it.
 
-        It is inside the output if there is no place next to it: at a mount point, in a bucket, in a read-only folder.
+        It is inside an existing output that is a mount point, a bucket, or in a read-only folder.
         """
         if not self._has_place_beside:
             return self.inside(f".kdump-{name}")
@@ -149,7 +149,7 @@ class Output(Folder):
 
     @contextmanager
     def staging(self, note: Callable[[str], None]) -> Iterator[tuple[str, Output]]:
-        """Yield the unique name of a new folder for files in preparation, and the folder. Delete it after a failure."""
+        """Yield a unique name and the folder, not created yet, for files in preparation. Delete it after a failure."""
         name = uuid.uuid4().hex[:_LENGTH]
         made = self.like(self.hidden(name).path, self.path)
         local = made.local

@@ -181,7 +181,7 @@ class FolderLayout:
     columns: tuple[str, ...]
 
     def parted(self, batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """Divide a batch of one partition and subject by time. Yield folders and rows with the output's columns."""
+        """Divide a batch of one partition and subject by date or hour. Yield each folder and its rows."""
         rows = batch.select([name for name in batch.schema.names if name in self.columns or name in typed.NAMES])
         if not {"date", "hour"} & self.folders.keys():
             yield self._folder(batch, None), rows

@@ -88,7 +88,7 @@ class AnswerTask(NamedTuple):
 
 
 def _asking(options: SourceOptions, note: Callable[[str], None], rows: list[Row]) -> Asking:
-    """Return the selected partitions, with a :func:`_reporter` to ``rows``. Raises UsageError and UnreadableError."""
+    """Return an Asking of the selected partitions, and a :func:`_reporter`. Raises UsageError and UnreadableError."""
     report = _reporter(rows, note, skip=options.skip_unreadable)
     question = question_named(options.output)
     every = question.every_folder
@@ -235,7 +235,7 @@ def plan_checks(options: SourceOptions, note: Callable[[str], None]) -> list[Che
 
 
 def read_checks(task: CheckTask) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a task, at most one batch per partition. Raises UnreadableError like :func:`refuse`."""
+    """Yield the rows of the driver, then those of each partition. Raises UnreadableError like :func:`refuse`."""
     yield from _batch(task.rows)
     dirs = LogDirs(task.how.dispensable)
     reported: set[str] = set()

@@ -212,8 +212,8 @@ class _StreamReader(Carried):
     def latestOffset(self, start: dict[str, Any] | None = None, limit: Any = None) -> dict[str, Any]:  # noqa: N802  Spark's
         """Return the end of a trigger. The options limit it, unless Spark passes no limit or ReadAllAvailable.
 
-        Releases before 4.2 pass neither start nor limit. The start is then the end of the last planned range. This
-        holds for a stream that continues at ``x``, too: Spark first plans the empty range from ``x`` to ``x``.
+        Releases before 4.2 pass neither start nor limit. The start is then the end of the last planned range, or the
+        initial offset. A stream that continues at ``x`` first gets a plan of the empty range from ``x`` to ``x``.
         """
         if not self._is_reported:
             self._is_reported = True

@@ -1,8 +1,8 @@
 """The first offset and the end offset of each partition in a query with the options of Kafka's source.
 
 The earliest offset is the log start offset in the checkpoint, or the first segment's base offset if higher. Times are
-looked up like in a broker (:mod:`kdump.answers.time_lookup`). The latest offset is the log end offset, because the
-checkpoint of the high watermark is older than the broker's value.
+looked up like in a broker (:class:`~kdump.answers.offsets.TimeLookup`). The latest offset is the log end offset,
+because the checkpoint of the high watermark is older than the broker's value.
 """
 
 from __future__ import annotations

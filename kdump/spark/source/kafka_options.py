@@ -38,7 +38,7 @@ _BROKER: Final = "kafka."
 
 
 class KafkaOption(NamedTuple):
-    """An option of Spark's Kafka source: its name, its effect here, and the reason."""
+    """An option of Spark's Kafka source: its name, whether it is used here, and an explanation."""
 
     name: str
     fate: str

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class DataLossError(KdumpError):
-    """The records that a stream would read next are gone."""
+    """Records that a stream or a query of Kafka's source would read are gone."""
 
 
 def lose(text: str, options: SourceOptions, report: Callable[[str], object]) -> None:
@@ -44,7 +44,7 @@ class Mark(NamedTuple):
     - ``offset``: the next Kafka offset; None before the first batch.
     - ``file``, ``position``: the segment and the byte at which to continue.
     - ``batch``, ``crc``, ``epoch``: position, checksum and leader epoch (-1 for none) of the last batch read. ``batch``
-      is -1 if the file has no valid batch.
+      is -1 if that was in another file.
     - ``topicId``: the topic's id as Kafka writes it, empty if there is none.
     - ``since``: the first Kafka offset of the trigger that ends at this mark; None if no file name shows this offset.
     - ``trigger``: the number of this trigger, 0 at the start of the stream.
@@ -112,7 +112,7 @@ def ahead(partition: Partition, mark: Mark) -> Iterator[tuple[Segment, int]]:
 
 
 def _position(segment: Segment, offset: int | None) -> int:
-    """Return the byte at which the first batch begins that may have ``offset`` or a later offset."""
+    """Return the byte where the first batch with ``offset`` or a later offset starts, or where the last batch ends."""
     position = 0
     if offset is not None and (segment.base_offset is None or segment.base_offset < offset):
         for batch in _batches(segment, offset):

@@ -485,7 +485,7 @@ def _agree(options: SourceOptions) -> None:
 
 
 WHOLE: Final = ("paths", "topic", "partition", "output", "min_partitions", "max_batch_bytes", "skip_unreadable")
-"""Fields of :class:`SourceOptions` that the outputs of :data:`OF_WHOLE` accept."""
+"""The outputs of :data:`OF_WHOLE` accept these fields of :class:`SourceOptions`, and options of their own."""
 
 
 def _check_taken(options: SourceOptions) -> None:

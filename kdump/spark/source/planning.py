@@ -1,7 +1,7 @@
 """Plans a read: the driver divides the segments into splits before tasks read records.
 
-To select offsets and times, file names and indexes are enough. Outcomes of transactions, and the choice of a replica,
-need the headers of all batches (:mod:`kdump.log_reader.header_scan`).
+To select offsets and times, file names and indexes are usually enough. Outcomes of transactions, and the choice of a
+replica, need the headers of all batches (:mod:`kdump.log_reader.header_scan`).
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Split:
     - ``outcomes``: the outcomes of the transactions, or None if no option needs them.
     - ``stable``: the last stable offset if the read stops there, else None.
     - ``offsets``: the ranges to read (ends exclusive), or None for all.
-    - ``summary``: the counts from the headers, if they were read; ``number`` is the index of the split in the plan.
+    - ``summary``: the counts from the headers, if they were read; ``number``: the index of the split in an export.
     - ``live``: for a file that a broker may delete before it is read, the expected offsets (end exclusive). ``head`` is
       then the first bytes of the split, to detect that another file has replaced the file.
     """
@@ -95,7 +95,7 @@ class Split:
 
 
 class Planned(NamedTuple):
-    """A segment and its splits: none if it is empty or, by names, indexes or headers, has no selected records."""
+    """A segment and its splits. It has none if, by names, indexes or headers, it has no selected records."""
 
     name: str
     topic: str | None
@@ -130,8 +130,8 @@ def plan(
 ) -> list[Planned]:
     """Return the segments of the selected partitions, in order, with the splits to read.
 
-    Headers are read only if :func:`needs_survey` is true. ``note`` is called for each skipped input, and for each
-    invalid file next to a log. ``inputs`` is an earlier result of :func:`look`. ``progress`` is called with texts.
+    All headers are read if :func:`needs_survey` is true. ``note`` is called with sentences, such as on skipped inputs.
+    ``inputs`` is an earlier result of :func:`look`. ``progress`` is called with the number of planned partitions.
     Raises UsageError, UnreadableError, and DataLossError if the query of Kafka's source names records that are gone.
     """
     partitions = look(options, note) if inputs is None else inputs
@@ -165,9 +165,9 @@ def _with_progress(partitions: Sequence[T], progress: Callable[[str], None]) -> 
 
 
 def group(splits: Iterable[Split], options: SourceOptions) -> list[list[Split]]:
-    """Return the splits of each task. Small splits share a task, because each task has a cost.
+    """Return the splits of each task, in order. Small splits share a task, because each task has a cost.
 
-    There are about ``min_partitions`` tasks if the bytes suffice. A task of several splits has at most ``split_bytes``.
+    There are about ``min_partitions`` tasks or more if the bytes suffice. A shared task has at most ``split_bytes``.
     """
     splits = list(splits)
     total = sum(split.size + OPEN_COST for split in splits)
@@ -300,7 +300,7 @@ class _Planner:
         self._marks = CheckpointOffsets(Reporter(note, fail=marks_unread(note)))
 
     def by_index(self, partition: Partition) -> Iterator[Planned]:
-        """Yield a partition's segments, divided by their offset indexes."""
+        """Yield a partition's segments, divided by :func:`cuts`."""
         file = self._marks.facts(partition)
         options, inside = self._bounded(partition, file)
         kept = {segment.path for segment in prune(partition.segments, options)}

@@ -73,7 +73,7 @@ _FAILFAST_HINT: Final = (
 
 
 def refuse(error: UnreadableError, *, skip: bool) -> None:
-    """Raise a read error in a task of findings or answers. Spark then retries the task, and at last ends the job.
+    """Raise a read error of findings or answers. Spark retries a task that raises it, and at last ends the job.
 
     Two errors are not raised, because they become rows: damage of a tiered segment and, if ``skip`` is true (the option
     ``skipUnreadable``), bytes that a failing disk does not return. If another error became rows, an outage of a store
@@ -98,10 +98,10 @@ def contents(
 ) -> Iterator[Content]:
     """Yield the batches, damaged ranges and padding of ``split``.
 
-    Compiled code adds the records of the batches that it supports to ``rows``; it yields these batches without records.
-    Raises UnreadableError at the first damage in mode FAILFAST. In every mode it is raised for unreadable bytes or a
-    file that has become shorter; Spark then retries the task. With ``skip_unreadable``, if a failing disk does not
-    return bytes, the rest of the split after the last content is one damaged range instead.
+    Compiled code adds the records of the batches that it supports to ``rows``; these batches are then yielded without
+    records. Raises UnreadableError at the first damage in mode FAILFAST, and in every mode for unreadable bytes or a
+    file that has become shorter; Spark then retries the task. An exception is ``skip_unreadable`` in another mode: if a
+    failing disk does not return bytes, the rest of the split after the last content is one damaged range.
     """
     at = split.start
     try:

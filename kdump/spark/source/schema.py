@@ -1,7 +1,7 @@
 """The columns of the Spark source's outputs: damaged ranges, accounts, findings, and records with decoded payloads.
 
-The driver reads the schemas of payloads once, and sends them to the tasks with the options. A stream uses the schemas
-that the log had at its start.
+The driver reads the schemas of payloads, and sends them to the tasks with the options. A stream uses the schemas that
+the log had at its start.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ FINDINGS: Final = (
     ArrowField("advice", "string"),
     ArrowField("fatal", "boolean"),
 )
-"""The output ``findings``: the fields of ``kdump/findings.schema.json``; ``expected`` and ``found`` are texts.
+"""The output ``findings``: some fields of ``kdump/findings.schema.json``; ``expected`` and ``found`` are texts.
 
 ``kind`` is ``finding``, ``remark`` or ``unreadable``. For ``unreadable`` only ``file`` and ``text`` are set.
 """

@@ -66,7 +66,6 @@ class Taken(NamedTuple):
     outcomes: Outcomes | None = None
 
     def splits(self, split_bytes: int) -> list[Split]:
-        """Return the splits of these bytes. Raises UnreadableError."""
         if self.start >= self.end:
             return []
         segment = self.segment
@@ -100,7 +99,7 @@ class Advance(NamedTuple):
 def initial(options: SourceOptions, note: Callable[[str], None], listings: Listings | None = None) -> Offsets:
     """Return the first offset of a stream: by the options of Kafka's source; without them {}, the start of each folder.
 
-    ``note`` is called for each missing topic or partition. Raises UsageError, DataLossError and UnreadableError.
+    ``note`` is called with sentences, such as on missing topics. Raises UsageError, DataLossError and UnreadableError.
     """
     known = listings or Listings()
     return {} if options.kafka is None else _until_still(lambda _: _initial(options, note, known), options)
@@ -128,7 +127,7 @@ def _initial(options: SourceOptions, note: Callable[[str], None], listings: List
 
 
 def ends(options: SourceOptions, start: Offsets | None = None, listings: Listings | None = None) -> Ends:
-    """Return the end offset of each folder: the offset after its last valid batch.
+    """Return the log end offset of each folder.
 
     Raises UnreadableError, with ``failOnDataLoss`` also if a segment after ``start`` in ``listings`` has disappeared.
     """
@@ -153,12 +152,12 @@ def advance(
     listings: Listings | None = None,
     checked: Container[str] = (),
 ) -> Advance:
-    """Return the end of a trigger that begins at ``start``.
+    """Return the end of a trigger that begins at ``start``, and the bytes that it reads.
 
     With ``target`` the trigger reads only the folders of ``target``, at most up to their offsets there. It begins with
-    the folder that was read longest ago. A closed segment is not read here if its size and the file names show that it
-    is within the limits. In other segments the headers are read, from an index entry on; in folders of ``checked`` all
-    bytes are read. It ends after a batch with a right checksum, or a closed segment, but before a truncated batch.
+    the folder that was read longest ago. If the size of a closed segment and the file names show that it is within the
+    limits, at most its end is read here. In other segments the headers are read, from an index entry on; in folders of
+    ``checked`` all bytes. It ends after a closed segment or a batch with a right checksum, before a truncated batch.
 
     ``fail`` is called for each error, perhaps several times; by default it raises. If it returns, the trigger ends
     before the error in this folder. A segment of ``listings`` that has disappeared is an error too
@@ -512,9 +511,9 @@ def between(
 ) -> list[Split]:
     """Return the splits between two offsets of the stream.
 
-    ``lost`` is called for each loss of records after ``start`` that the two offsets or ``listings`` show. It may raise;
-    otherwise the remaining records are read. ``note`` is called if read_committed leaves out records of transactions
-    with an unknown outcome. Splits are limited by Kafka offsets: compaction does not change them.
+    ``lost`` is called for each detected loss of records after ``start``. It may raise; otherwise the remaining records
+    are read. ``note`` is called if read_committed leaves out records of transactions with an unknown outcome. Splits
+    are limited by Kafka offsets: compaction does not change them.
     """
     known = listings or Listings()
     splits, gone, unknown = _until_still(lambda _: _planned(options, start, end, known), options)
