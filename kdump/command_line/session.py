@@ -38,7 +38,7 @@ SHOWN: Final = 10
 
 
 def share_done(done: int, total: int, shown: str, seconds: float) -> str:
-    """Return the progress after ``seconds``: percentage, bar if it fits, ``shown``, time left. At 0 only ``shown``."""
+    """Return the progress after ``seconds``: percentage, bar if it fits, ``shown``, time left. Just ``shown`` at 0."""
     if not done or not total:
         return shown
     part = min(1.0, done / total)

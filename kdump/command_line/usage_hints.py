@@ -90,7 +90,7 @@ def suggesting(error: click.ClickException, words: Sequence[str], commands: Coll
 
 
 def command_of_path(path: str) -> str | None:
-    """Return the command for a path: dump for a file, check for any other or unreadable path; None for other words."""
+    """Return check for a folder, archive, URI or unreadable path, dump for another file, None for any other word."""
     if os.path.isdir(path):  # noqa: PTH112  pathlib raises where a name is too long
         return "check"
     from kdump.log_dirs import archives
@@ -132,7 +132,7 @@ def _has_metadata_log(path: str) -> bool:
 
 
 def _with_in(words: Sequence[str]) -> str | None:
-    """Return the command line with ``--in`` before paths and with a record (``orders-0@5``); None if one is absent."""
+    """Return the command line with ``--in`` before paths and a record, else their first one; None if one is absent."""
     for word in words[1:]:
         path, _, offset = word.rpartition("@")
         if "/" in path and offset.isdecimal() and command_of_path(path) is not None:  # d1/orders-0@5

@@ -1,1 +1,1 @@
-"""One module per subcommand. Running the subcommand imports its module, which has the options and the help."""
+"""Modules of subcommands, imported when these run. A subcommand without a module is a question (kdump.answers)."""

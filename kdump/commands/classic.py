@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 COMPAT: Final = "4.4"
 """The release of Kafka whose output is printed by default."""
 OWN_OPTIONS: Final = frozenset({"compat", "max_batch_bytes", "jobs", "raw_output"})
-"""Options that are allowed with --files, but that kafka-dump-log.sh does not have."""
+"""Options of kdump in ``given`` of :func:`classic`: each release allows them."""
 FLAGS: Final = {
     f"--{name.replace('_', '-')}": name for name, default in Options._field_defaults.items() if default is False
 }

@@ -161,7 +161,7 @@ def command(
 def partitions_of(
     topic: str | None, number: str | None, paths: tuple[str, ...], run: session.Session, wanted: Wanted
 ) -> list[Partition]:
-    """Return the folders of a partition, or all if ``topic`` is None. If absent: given segments of unknown topics."""
+    """Return the folders of a partition, or all if ``topic`` is None. If absent: the named files of unknown topics."""
     if topic is None:
         return list(Finder(wanted, run.report).find(paths))
     one = wanted._replace(topics=(topic,), partitions=frozenset({int(number or 0)}))
@@ -181,12 +181,12 @@ class Hide:
     redactor: Redactor | None
     decode: bool = False
     secrets: Secrets | None = None
-    """The function that hides passwords and credentials; None shows them."""
+    """Hides passwords and credentials; None shows them."""
     fields: tuple[str, ...] = ()
 
     @cached_property
     def columns(self) -> tuple[rows.Column, ...]:
-        """The columns that are printed for a record. Raises UsageError for unknown fields."""
+        """The columns of a record. Without --fields, -o table prints few. Raises UsageError for unknown ones."""
         left_out = shared.KEY_COLUMNS | shared.VALUE_COLUMNS if self.no_payload else frozenset()
         known = (*rows.RECORD, rows.DECODED) if self.decode else rows.RECORD
         if self.fields:
@@ -199,7 +199,7 @@ class Hide:
         return item if self.redactor is None else self.redactor(item)
 
     def parts(self, item: SelectedBatch, offset: int | None) -> Iterator[FieldBytes]:
-        """Return the fields of a record (``offset`` None: of a batch), hidden as required. Raises DamageError."""
+        """Return the fields of a batch header and of the record at ``offset`` (None: all), hidden as required."""
         from kdump.records import field_map
 
         parts = field_map.parts(item.batch, offset)
@@ -240,7 +240,7 @@ def show(
     hexdump: bool,
     output: str,
 ) -> None:
-    """Print the record of ``offset``, or the whole batch if ``offset`` is None."""
+    """Print the record of ``offset`` (``hexdump``: after the batch header), or the whole batch if it is None."""
     if hexdump:
         out.write(f"{item.file.name}\n".encode("utf-8", "backslashreplace"))
         try:

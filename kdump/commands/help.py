@@ -129,7 +129,7 @@ def _listing(ctx: click.Context) -> str:
 
 
 def _page(text: str) -> None:
-    """Print a page without link targets: on a terminal folded to its width, elsewhere as in the file without fences."""
+    """Print a page without link targets: on a terminal formatted, elsewhere as in the file without fences."""
     shown = _without_targets(text)
     if not is_terminal():
         click.echo(re.sub(r"^```.*\n", "", shown, flags=re.MULTILINE))

@@ -1,4 +1,4 @@
-"""``kdump metadata``: the KRaft metadata log as an image, a tree, events, a difference, definitions or a snapshot."""
+"""``kdump metadata``: the KRaft metadata log as image, topics, tree, events, difference, definitions or snapshot."""
 
 from __future__ import annotations
 

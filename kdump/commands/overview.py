@@ -57,11 +57,11 @@ WIDE: Final = 46
 """Maximum width of a command line with its purpose beside it, in columns."""
 FINDINGS: Final = 3
 LARGEST: Final = 3
-"""Number of largest topics, and of deleted folders, that are named."""
+"""Maximum number of topics, and of folders that a broker deletes, that are named."""
 
 
 class _Verdict:
-    """Collects the findings of a check. :meth:`end` makes ``lines``: a total, the gravest findings, the verdicts."""
+    """Collects the findings of a check. :meth:`end` makes ``lines``: total, gravest findings, verdicts, next steps."""
 
     def __init__(self) -> None:
         self._found: list[Finding] = []

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from kdump.rebuild.volumes import Volumes
 
 AT_A_TIME: Final = 4
-"""Default number of processes that copy segments. It is small, because the disk limits the rate."""
+"""Default number of processes that copy segments after the plan. Those that plan and copy can be more."""
 STATES: Final = ("whole", "merged", "partial", "lost")
 
 

@@ -122,7 +122,7 @@ def command(
 
 
 def _check_out(out: str, paths: tuple[str, ...], *, overwrite: bool) -> None:
-    """Raise UsageError if the page cannot be made or written to ``out``, before anything is read."""
+    """Raise KdumpError if the page cannot be made or written to ``out``, before anything is read."""
     from kdump.output import files
     from kdump.report import page
 

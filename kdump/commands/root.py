@@ -152,7 +152,7 @@ def groups() -> dict[str, dict[str, str]]:
 def _as_in_java(params: Sequence[click.Parameter], args: Sequence[str]) -> list[str]:
     """Rewrite arguments for click: kafka-dump-log.sh also accepts ``-files`` and ``--print-data-log=true``.
 
-    Like kafka-dump-log.sh (OptionParser of jopt-simple 3 to 5), ignore the value of a flag, even ``false``, but warn.
+    Like kafka-dump-log.sh (jopt-simple 3 to 5), ignore the value of a flag, but warn unless it is ``true``.
     """
     options = {name: param for param in params for name in param.opts if name not in OWN}
     rest = iter(args)

@@ -1,4 +1,4 @@
-"""``kdump spark-export``: writes all records of log dirs to Parquet or another format, with Spark."""
+"""``kdump spark-export``: writes the records of log dirs to Parquet or another format, with Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``kdump sql``: queries logs and all answers with DuckDB, once or at a prompt; :mod:`kdump.queries` has the engine."""
+"""``kdump sql``: queries logs and answers with DuckDB, once or at a prompt; :mod:`kdump.queries` has the engine."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from kdump.schemas.decoder import PayloadDecoder
 
 BESIDE: Final = 1 << 30
-"""Bytes that the process may use in addition to --memory. DuckDB's limit does not count some constants and lists."""
+"""Bytes that a query may use in addition to --memory. DuckDB's limit does not count some constants and lists."""
 MISSING: Final = "kdump sql needs DuckDB 2 and PyArrow: pip install 'kdump[sql]'"
 
 
@@ -358,7 +358,7 @@ class _Command:
             raise
 
     def query(self, engine: Engine, text: str, running: list[Running]) -> int:
-        """Write the rows of a query; return the exit status. A caller can stop the query, which is in ``running``."""
+        """Write the rows of a query, and add the query to ``running``. Return the exit status."""
         from kdump.queries.engine import QueryTimeoutError
         from kdump.queries.reading import QueryReading
 
@@ -484,7 +484,7 @@ def report_error(error: BaseException) -> None:
 
 
 def end_now(error: BaseException) -> None:
-    """Print a KdumpError and end the process: DuckDB did not stop its query. Temporary files are already deleted."""
+    """Print an error and end the process: DuckDB did not stop its query. Temporary files are already deleted."""
     status = 1
     if isinstance(error, KeyboardInterrupt):
         print(file=sys.stderr)

@@ -56,7 +56,7 @@ def walk(
     *,
     limit: int = compression.DEFAULT_LIMIT,
 ) -> Iterator[Message | Trailing]:
-    """Yield the messages from ``start`` to ``end`` (bytes) as the release finds them, then the trailing bytes.
+    """Yield the messages from ``start`` to ``end`` (bytes) as the release finds them, then any trailing bytes.
 
     Raises DamageError, also for a message above ``limit`` bytes; some releases refuse one above ``max_size`` too.
     """

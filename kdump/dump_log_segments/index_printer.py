@@ -261,7 +261,7 @@ def _refuse(log: LocalFile, position: int) -> NoReturn:
 
 
 def _batches(run: DumpRun, log: LocalFile, start: int, end: int, window: Window) -> Iterator[RecordBatch]:
-    """Yield the batches of a log as the release finds them, read through ``window``. Raises DamageError."""
+    """Yield the batches of a log from ``start`` to ``end`` as the release finds them. Raises DamageError."""
     old = run.dialect.message
     limit = run.options.max_batch_bytes
     messages = before_0_11.walk(log, run.dialect, INT32_MAX, start, end, limit=limit)

@@ -111,8 +111,8 @@ class KernelLines:
     ) -> tuple[int, int]:
         """Print the batches ``first`` to ``stop`` (exclusive) of a run. ``made`` has lines from :meth:`make`.
 
-        Return the number of the first batch that is not printed completely, and the count of its printed records. The
-        line of the batch is printed too if this count is not 0.
+        Return the number of the first batch that is not printed completely (``stop`` if all are), and the count of its
+        printed records. The line of the batch is printed too if this count is not 0.
         """
         shapes = self._shapes(batches.first, deep=deep)
         if shapes is None:

@@ -267,12 +267,12 @@ class LinesSoFar(NamedTuple):
 
 
 class PartLines(NamedTuple):
-    """The result of printing a part. UNKNOWN in a gap stands for the last offset before the part."""
+    """The result of printing a part. UNKNOWN in a gap stands for the last offset before the part: it may be no gap."""
 
     reached: int
     """The start of the next part."""
     last_offset: int
-    """The last printed offset; UNKNOWN if the part has no records."""
+    """The last printed offset; UNKNOWN if no record is printed."""
     gaps: list[tuple[int, int]]
 
 
@@ -335,7 +335,7 @@ class PartPrinting:
 
 
 def _gaps(printer: LogPrinter, last: int, made: PartLines) -> list[tuple[int, int]]:
-    """Return the gaps of a part. UNKNOWN in them is replaced by ``last``, the last offset before the part."""
+    """Return the gaps of a part, first the one between ``last`` (the offset before it) and its first offset, if any."""
     if made.last_offset == UNKNOWN:
         return []
     gaps, first = made.gaps, UNKNOWN + 1  # the offset that would follow UNKNOWN

@@ -1,4 +1,4 @@
-"""The results of a check (:class:`Finding`), their exit status, and advice for copies and for single replicas.
+"""The results of a check (:class:`Finding`), their exit status, and the texts of their advice and commands.
 
 A finding is a problem or a remark. A remark never changes the exit status. :mod:`.codes` lists all kinds of findings.
 """
@@ -140,7 +140,7 @@ _SHOW: Final = "ls -l "
 
 
 def of_a_copy(finding: Finding) -> Finding:
-    """Drop commands other than kdump's own from a finding on archived or stored files; then advise to copy these."""
+    """Drop commands other than kdump's own from a finding on archived or stored files. If any, advise a copy."""
     kept = tuple(command for command in finding.commands if label_of(command)[1].startswith(KDUMP))
     if kept == finding.commands:
         return finding

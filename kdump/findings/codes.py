@@ -1,7 +1,7 @@
 # ruff: noqa: E501  a table is easiest to read with one row per line
 """The table of finding codes: level, condition, action, and the class of Kafka that has the rule.
 
-A code is stable: scripts may rely on it. A finding may have a lower level than its code, for example on a copy, or in a
+A code is stable: scripts may rely on it. A finding may have another level than its code, for example on a copy, or in a
 folder that a broker removes. ``python -m tools.docs.finding_codes`` writes the docs page.
 """
 
@@ -18,7 +18,7 @@ _START: Final = "Run the command of the finding, if it has one."
 
 
 class FindingCode(str):
-    """A row: the code, the highest level of its findings, the condition, the action, and Kafka's class or KIP."""
+    """A row: the code, the usual level of its findings, the condition, the action, and the source of the rule."""
 
     level: str
     sentence: str
@@ -41,7 +41,7 @@ class FindingCode(str):
 
 
 class Code:
-    """The codes. They are not members of an enum: so many members take longer to import than the rest of a check."""
+    """The codes. They are not members of an enum, because so many members take long to import."""
 
     # fmt: off
     # the effects of a start

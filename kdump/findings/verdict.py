@@ -25,7 +25,7 @@ from kdump.findings import (
 from kdump.findings.codes import Code
 
 SHOWN: Final = 3
-"""Maximum number of names in a sentence, and of folders that commands salvage or replace."""
+"""Maximum number of names in a sentence, and of folders in the commands that this module makes."""
 NO_START_TEXT: Final = "a broker does not start: "
 OPEN: Final = Code.METADATA_ELSEWHERE
 """The code of a finding that leaves the result of a start unknown."""

@@ -1,1 +1,1 @@
-"""The kinds of Kafka's files. ``read`` (for .index and .timeindex a class) parses the bytes, ``encode`` makes them."""
+"""The kinds of files. Most have ``read`` or, for .index and .timeindex, a class, and ``encode`` for the bytes."""

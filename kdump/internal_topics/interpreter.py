@@ -41,7 +41,7 @@ MOST_ELEMENTS: Final = 1_000_000
 class PayloadError(DamageError):
     """A message that cannot be read. ``field``: the path to the field. ``position``: from the start of the payload.
 
-    ``java_message`` is the text of Kafka's error; None for a buffer underflow.
+    ``java_message`` is the text of Kafka's error; None if it has none, as for a buffer underflow.
     """
 
     def __init__(self, java_message: str | None, reason: str, position: int) -> None:
@@ -351,7 +351,7 @@ def frame_number(reader: Reader, name: str) -> int:
 
     A frame precedes the message. It has three unsigned varints: its own version (0 in 2.8, 1 since 3.0), and the type
     and the version of the message. Source: ``org.apache.kafka.server.common.serialization.AbstractApiMessageSerde``
-    (KIP-631). Raises PayloadError if the number is truncated or above 32767.
+    (KIP-631). Raises PayloadError if the number is truncated, or from 32768 to 2 ** 31 - 1.
     """
     position = reader.position
     try:

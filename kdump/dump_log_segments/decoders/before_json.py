@@ -28,7 +28,7 @@ CONSUMER: Final = "consumer"
 """The protocol type whose member bytes are decoded."""
 ASSIGNMENT: Final = consumer_offsets.MEMBER_MESSAGES["ConsumerProtocolAssignment"]
 NEWEST_ASSIGNMENT: Final = 3
-"""The newest version with a layout of its own. Newer versions are read like this version."""
+"""The newest known version. Newer versions are read like it."""
 SUBSCRIPTION: Final = consumer_offsets.MEMBER_MESSAGES["ConsumerProtocolSubscription"].struct(0)
 
 

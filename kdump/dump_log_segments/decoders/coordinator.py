@@ -1,4 +1,4 @@
-"""The decoder switches that print coordinators' records as JSON: type of the key, version of the value, all fields.
+"""The decoder switches that print coordinators' records as JSON: type of the key, version of the value, fields.
 
 A null value is printed as ``<DELETE>``. For an unknown type or an unreadable record a sentence is printed instead, and
 the run continues. A record without a key ends it (DamageError).

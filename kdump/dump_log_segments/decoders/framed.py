@@ -61,7 +61,7 @@ class MetadataParser(FramedParser):
 
 
 class RemoteLogParser(FramedParser):
-    """Prints remote log metadata. If ``txn_index`` is set, the text has ``txnIdxEmpty``."""
+    """Prints remote log metadata. ``txn_index``: whether the texts of two of its messages have ``txnIdxEmpty``."""
 
     place = "offset "
 

@@ -1,7 +1,7 @@
 """The output of each Kafka release's DumpLogSegments, as data, in one module per kind of output.
 
-A dialect describes the output of consecutive releases, as changes to an earlier dialect. Only this package and
-the schema texts depend on releases; printers read the fields. This module parses release numbers and finds dialects.
+A dialect describes the output of consecutive releases, as changes to an earlier dialect. Printers read its fields, and
+compare no releases. This module parses release numbers and finds dialects.
 """
 
 from __future__ import annotations

@@ -69,9 +69,9 @@ class TransactionWords(NamedTuple):
     """Whether <DELETE> is printed for a null value; otherwise a null value ends the run."""
     unknown_key: str = ""
     states: int = 8
-    """The number of known states of a transaction; a higher state ends the run."""
+    """The number of known states of a transaction, from 0 on; another state ends the run."""
     client_versions: int | None = None
-    """The highest known transaction version of a client; higher versions end the run. None: not checked."""
+    """The highest known transaction version of a client, from 0 on; others end the run. None: not checked."""
     partitions_order: PartitionsOrder = java_hash_order.scala_2_12_sets
     """Returns the partitions of all topics in the order of the release's hash set."""
 
@@ -80,7 +80,7 @@ class CoordinatorWords(NamedTuple):
     """The output of a decoder switch that prints all types of records as JSON."""
 
     checks_version: bool = True
-    """Whether a version that the release does not know is reported; otherwise it is read as the highest known one."""
+    """Whether a version that the release does not know is reported; otherwise it is read as the nearest known one."""
     value_version: str = "version"
     """The name that the JSON of a value has for the version."""
     names_states: bool = False

@@ -38,7 +38,7 @@ class Dialect(NamedTuple):
 
     starting_offset: str = "Starting offset: {offset}"
     message: str = ""
-    """Before 0.11, the line of a message: a wrapper or, with --deep-iteration, an inner message. Later empty."""
+    """Before 0.11, the line of a message, which may be a wrapper or be inside one. Later empty."""
     message_key_size: str = " keysize: {key_size}"
     """The text after ``message`` if the message has a key."""
     batch: tuple[str, ...] = ()
