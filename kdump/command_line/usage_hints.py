@@ -90,7 +90,7 @@ def suggesting(error: click.ClickException, words: Sequence[str], commands: Coll
 
 
 def command_of_path(path: str) -> str | None:
-    """Return check for a folder, archive, URI or unreadable path, dump for another file, None for any other word."""
+    """Return check for a folder, archive, compressed file, URI or unreadable path; dump for other files; else None."""
     if os.path.isdir(path):  # noqa: PTH112  pathlib raises where a name is too long
         return "check"
     from kdump.log_dirs import archives
