@@ -417,8 +417,8 @@ class Log:
     def to_arrow(self, columns: str | Iterable[str] | None = None) -> pa.RecordBatchReader:
         """Return the records as a stream of Arrow record batches of about 16,000 rows or 2 MiB, the first ones smaller.
 
-        ``columns`` are names of ``kdump dump -o jsonl``, by default all, except ``kind`` and encodings. Payloads in
-        ``decoded`` (JSON text) need ``decode``, typed columns need ``schema``. ``timestampType`` is 0 for CreateTime,
+        ``columns`` are names of ``kdump dump -o jsonl``, by default all, except ``kind`` and encodings. The column
+        ``decoded`` (JSON text) needs ``decode``, typed columns need ``schema``. ``timestampType`` is 0 for CreateTime,
         1 for LogAppendTime, null in magic 0. Requires pyarrow. Raises UsageError for an unknown column or subject; the
         stream raises UnreadableError.
 

@@ -32,13 +32,16 @@ NAMES: Final = tuple(column.name for column in columns.RECORD if column.name in 
 def names(wanted: Iterable[str] | None, *, decoded: bool = False, typed: TypedColumns | None = None) -> tuple[str, ...]:
     """Return the column names in ``wanted``, or all names if it is None. Raises UsageError for unknown names.
 
-    Only with ``decoded``, all names include ``decoded``, and ``wanted`` may have a field such as ``value.customer.id``.
+    Only with ``decoded`` there are the column ``decoded`` and fields such as ``value.customer.id``.
     """
     own = () if typed is None else typed.names
-    known = (*NAMES, columns.DECODED.name, *own)
-    chosen = (known if decoded else (*NAMES, *own)) if wanted is None else tuple(wanted)
+    known = (*NAMES, *([columns.DECODED.name] if decoded else []), *own)
+    chosen = known if wanted is None else tuple(wanted)
     for name in chosen:
-        if name not in known and not (decoded and columns.decoded_field(name)):
+        is_decoded = name == columns.DECODED.name or columns.decoded_field(name) is not None
+        if is_decoded and not decoded:
+            raise UsageError(f"the column {name!r} needs decode='auto'")
+        if name not in known and not is_decoded:
             raise UsageError(f"{name!r} is not a column{did_you_mean(name, known)}")
     return chosen
 

@@ -68,10 +68,11 @@ def test_filters_take_the_same_records(filters):
 
 def test_columns_are_those_that_are_named():
     assert rows(BROKER / "one-0").column_names == list(NAMES)
-    found = rows(BROKER / "__transaction_state-0", columns=["decoded", "offset"])
+    found = rows(BROKER / "__transaction_state-0", columns=["decoded", "offset"], decode="auto")
     assert found.column_names == ["decoded", "offset"]
     assert '"transactionalId":"tx-' in found.column(0)[0].as_py()
-    for wrong, words in ((["ofset"], "did you mean 'offset'"), (["xyzzy"], "is not a column")):
+    needs_decode = [([name], f"the column '{name}' needs decode='auto'") for name in ("decoded", "value.id")]
+    for wrong, words in ((["ofset"], "did you mean 'offset'"), (["xyzzy"], "is not a column"), *needs_decode):
         with pytest.raises(UsageError, match=words):
             kdump.open(BROKER).to_arrow(wrong)
 
