@@ -11,8 +11,8 @@ txn 0 open 7
 
 ``events`` is for ``kdump metadata --events``, ``metadata`` for its topics; ``disk_usage`` and ``statistics`` are ``du``
 and ``stats``. The lines of an answer are those of ``-o jsonl``, as frozen dataclasses. ``topic`` and ``partition`` have
-the meaning of the commands' options. ``at`` is the time that counts as now: ms, ISO 8601 or a datetime, by default the
-clock. An unreadable file raises UnreadableError; wrong usage raises UsageError.
+the meaning of the commands' options. ``at`` is the time that counts as now, by default the clock: ms, ISO 8601 or a
+datetime. An unreadable file raises UnreadableError; wrong usage raises UsageError.
 """
 
 from __future__ import annotations
@@ -338,11 +338,11 @@ def transactions(
     bootstrap_server: str = "HOST:9092",
     ended_too: bool = False,
 ) -> Answer[PartitionTransaction | ReplicaDifference | TransactionalId]:
-    """Return open and hanging transactions, and the transactional ids.
+    """Return open and hanging transactions, their differences between replicas, and all transactional ids.
 
     One that hangs, is overdue or has no timeout has the command that ends it, if ``release`` has such a command.
     ``max_timeout`` is transaction.max.timeout.ms of the brokers, ``release`` their release, such as ``(3, 9)``. If
-    partitions of ``__transaction_state`` are missing, no transaction is reported as hanging. ``ended_too`` adds
+    partitions of ``__transaction_state`` are missing, no transaction hangs or has a command. ``ended_too`` adds
     committed and aborted transactions.
     """
     options = {
@@ -383,8 +383,8 @@ def groups(
     """Return the consumer groups with their offsets. ``group``: ids or globs. ``topic``: only offsets of these topics.
 
     ``history`` adds every commit, ``stable`` every last stable offset. ``retention_ms`` is offsets.retention.minutes of
-    the brokers, in ms. With ``top`` (``bytes`` or ``commits``) the lines are instead all groups that wrote into
-    ``__consumer_offsets``, also deleted ones, the largest writer first.
+    the brokers, in ms. With ``top`` (``bytes`` or ``commits``) the lines are instead the groups that wrote into
+    ``__consumer_offsets``, also deleted ones, the largest writer first; ``history`` or ``stable`` raise UsageError.
 
     >>> answer = groups("golden/brokers/4.2.2", group="eos", at="2026-11-22")
     >>> [(line.topic, line.partition, line.offset, line.lag) for line in answer.of(CommittedLine)]
@@ -402,7 +402,7 @@ def disk_usage(
     at: Time | None = None,
     by: By = "partition",
 ) -> Answer[PartitionUsage | SegmentUsage | TopicUsage | OtherUsage]:
-    """Return the sizes of partition folders or segments, and of other files, or of topics (``by``); the largest first.
+    """Return the sizes of partition folders or segments, then of other files; or of topics (``by``). Largest first.
 
     >>> [(line.topic, line.log_bytes) for line in disk_usage("golden/brokers/4.2.2", topic="one").of(PartitionUsage)]
     [('one', 75)]
@@ -420,7 +420,7 @@ def statistics(
     top: int = LARGEST,
     what_if: Iterable[str] = (),
 ) -> Answer[PartitionStatistics | ProducerStatistics | HourStatistics | WhatIfAnswer]:
-    """Return the codecs, batch sizes and producers of topics.
+    """Return the codecs and batch sizes of each replica, and the producers of topics.
 
     ``records`` adds the sizes of keys and values, and the ``top`` largest; ``hours`` adds sums by hour; ``what_if``
     adds the sizes in other codecs, such as ``zstd:9``.
@@ -437,7 +437,7 @@ def retention(
     config: Iterable[str] = (),
     release: tuple[int, ...] | None = None,
 ) -> Answer[TopicRetention | SegmentRetention]:
-    """Return for each segment whether, when and why a broker deletes it, and for each topic its configs.
+    """Return for each segment of a topic whether, when and why a broker deletes it, and for each topic its configs.
 
     ``config`` are texts such as ``orders:retention.ms=3600000``. ``release`` is the broker's, such as ``(3, 9)``.
 
@@ -459,10 +459,10 @@ def compaction(
     map_entries: int = MAP_ENTRIES,
     max_keys: int = MAP_ENTRIES,
 ) -> Answer[PartitionCompaction | CleanedRecord | KeyUsage]:
-    """Return the range and the removed records of each partition's next compaction, and the reasons for a delay.
+    """Return what the next compaction of each compacted partition removes, and why it is due or not.
 
     ``config`` are texts such as ``prices:cleanup.policy=compact``. ``records`` adds the removed records. ``top`` is
-    the number of largest keys to add. ``map_entries`` is the number of keys that fit in the cleaner's map,
+    the number of largest keys per topic to add. ``map_entries`` is the number of keys that fit in the cleaner's map,
     ``max_keys`` the number that kdump holds in memory.
     """
     options = {"records": records, "top": top, "map_entries": map_entries, "max_keys": max_keys}
@@ -513,7 +513,7 @@ def explain(
     *,
     at: Time | None = None,
 ) -> Answer[Explanation]:
-    """Return why a consumer receives the records of an offset or range (with both ends), or not: a line per reason.
+    """Return why a consumer receives the records of a range (with both ends) or not: lines of offsets with one reason.
 
     >>> [line.reason for line in explain("golden/brokers/4.2.2", "txn", 0, (127, 128))]
     ['control-marker', 'open-transaction']
@@ -530,7 +530,7 @@ def diff(
     partition: int | Iterable[int] = (),
     records: bool = False,
 ) -> Answer[PairDifference | RecordDifference]:
-    """Return a comparison of the replicas of each partition for each pair of brokers, also if they are the same.
+    """Return a comparison of each two replicas of a partition on different brokers, also if they are the same.
 
     Each of ``brokers`` is the path or paths of one broker; one list of brokers is accepted too. ``records`` adds the
     records that differ. Raises UsageError for fewer than two brokers.

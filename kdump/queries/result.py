@@ -1,4 +1,4 @@
-"""``kdump.sql``: runs a query, returns all rows in memory with messages about damage, and warns of damage."""
+"""``kdump.sql``: runs a query, returns all rows in memory with sentences about problems, and warns of damage."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, repr=False)
 class QueryResult(TableResult):
-    """The rows of a query, in memory. ``damage``, ``wrong`` (index files not used) and ``notes`` are sentences."""
+    """The rows of a query, in memory. ``damage``, ``wrong`` (on files beside the log) and ``notes`` are sentences."""
 
     table: pa.Table
     damage: tuple[str, ...] = ()
@@ -38,7 +38,7 @@ class QueryResult(TableResult):
     paths: tuple[str, ...] = ()
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return the rows as dicts: bytes for a BLOB, datetimes for times."""
+        """Return the rows as dicts with pyarrow's Python values, such as bytes for a BLOB."""
         found: list[dict[str, Any]] = self.table.to_pylist()
         return found
 

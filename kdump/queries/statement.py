@@ -1,4 +1,4 @@
-"""Checks a query (one SELECT or EXPLAIN) and its parameters. Quotes the column ``offset`` if the parser needs it."""
+"""Checks a query and its parameters (:func:`parse`), and finds the views that it may use (:func:`named`)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Query(NamedTuple):
 
 
 def quoted_offset(text: str) -> str:
-    """Return a query with the column ``offset`` quoted, because SQL reserves this word for the clause OFFSET."""
+    """Return a query with the word ``offset`` quoted, except before an operand of the clause OFFSET."""
     made = []
     for piece in _PIECE.finditer(text):
         word = piece["word"]
@@ -62,7 +62,7 @@ def without_comments(text: str) -> str:
 
 
 def is_complete(text: str) -> bool:
-    """Return whether a text ends with a semicolon outside of strings, quoted names and comments."""
+    """Return whether a text ends with a semicolon. Whitespace and complete comments after it do not count."""
     last = ";"
     found = False
     for piece in _PIECE.finditer(text):
@@ -76,11 +76,11 @@ def is_complete(text: str) -> bool:
 
 
 def parse(text: str, params: Mapping[str, object], statements: Callable[[str], Sequence[duckdb.Statement]]) -> Query:
-    """Return a query that is one statement: a SELECT, or an EXPLAIN of a SELECT.
+    """Return a query that is one statement: a SELECT, or an EXPLAIN of a SELECT. DESCRIBE, SHOW and PIVOT are SELECTs.
 
-    ``statements`` is ``extract_statements`` of a DuckDB connection, because the module's own function opens a database
-    first (20 ms of CPU). Raises UsageError for other statements, and for a missing or unused parameter. Raises
-    duckdb.Error for a syntax error that quotes around the column ``offset`` do not remove.
+    The column ``offset`` is quoted if the text has a syntax error without quotes. ``statements`` is
+    ``extract_statements`` of a DuckDB connection, because the module's own function opens a database first (20 ms of
+    CPU). Raises UsageError for other statements, a missing or unused parameter; duckdb.Error for a syntax error.
     """
     import duckdb
 

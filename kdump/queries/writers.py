@@ -1,4 +1,4 @@
-"""Writes the rows of a query: as CSV, JSON lines, Parquet or Arrow's stream (:func:`write`), or as a table."""
+"""Writes a query's rows: as CSV, JSON lines, Parquet or Arrow's stream (:func:`write`), or as a table (TextTable)."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def _large_csv(row: Sequence[Any], texts: Sequence[Callable[[Any], str]], parts:
 
 
 class Parts:
-    """Collects parts of a text, and writes ``shown(text)`` whenever they have more than _PIECE characters."""
+    """Collects parts of a text, and writes ``shown(text)`` above _PIECE characters and at the end of the block."""
 
     def __init__(self, out: BinaryIO, shown: Callable[[str], str] = str) -> None:
         self._out, self._shown = out, shown
@@ -188,7 +188,7 @@ def distinct(names: Iterable[str]) -> list[str]:
 
 
 def values_of(column: pa.Array) -> list[Any]:
-    """Return a column's values. Times are integers in their type's unit, lists of over _MANY items a LargeList."""
+    """Return a column's values: times and dates as integers in their unit, large lists of a column as LargeList."""
     if pa.types.is_list(column.type) and len(column.flatten()) > _MANY:
         items = (each.values for each in column)
         return [one if one is None else LargeList(one) if len(one) > _MANY else values_of(one) for one in items]
@@ -227,7 +227,7 @@ _PER_SECOND: Final = {"s": 1, "ms": 1000, "us": 1_000_000, "ns": 1_000_000_000}
 
 
 def _moment(count: int, unit: str, zone: str) -> str:
-    """Return a time since 1970 in ISO 8601, with three, six or nine digits of a second."""
+    """Return a time since 1970 in ISO 8601, with 3, 6 or 9 digits of a second. Others: "infinity", "5 s"."""
     from kdump.primitives.timestamps import iso
 
     per = _PER_SECOND[unit]
@@ -245,7 +245,7 @@ _EPOCH: Final = date(1970, 1, 1).toordinal()
 
 
 def _date(count: int) -> str:
-    """Return days since 1970 in ISO 8601."""
+    """Return days since 1970 in ISO 8601; dates that Python lacks as "infinity" or a number of days."""
     try:
         return date.fromordinal(_EPOCH + count).isoformat()
     except (ValueError, OverflowError):
@@ -289,7 +289,7 @@ def _blob(value: bytes) -> str:
 
 
 def to_text_cell(kind: pa.DataType, name: str = "") -> Callable[[Any], str]:  # noqa: PLR0911  a line for each type
-    """Return a function that formats values of a type for CSV and tables. ``name`` is DuckDB's name of the type."""
+    """Return a function that formats values of a type for CSV, and except BLOB for tables. ``name``: DuckDB's type."""
     if pa.types.is_timestamp(kind):
         zone = "Z" if kind.tz is not None else ""
         return lambda value: _moment(value, kind.unit, zone)
@@ -394,7 +394,7 @@ def _struct(kind: pa.DataType) -> Callable[[Any], str]:
 
 
 _PLAN: Final = ["explain_key", "explain_value"]
-"""The columns of EXPLAIN. Its values have several lines, and are printed as they are."""
+"""The columns of EXPLAIN. The lines of its values are printed without a table."""
 
 
 def _write_plans(batches: Iterable[pa.RecordBatch], out: IO[bytes]) -> int:
@@ -407,7 +407,7 @@ def _write_plans(batches: Iterable[pa.RecordBatch], out: IO[bytes]) -> int:
 
 
 class LargeCell:
-    """A table's cell of more than _PIECE characters. Control characters are escaped piece by piece."""
+    """A table's cell of over _PIECE characters, in pieces without control characters. ``str``: the first piece."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -426,7 +426,7 @@ Row: TypeAlias = "Sequence[str | LargeCell]"
 
 
 class TextTable:
-    """Writes rows as a table. On a terminal it fits into ``width`` columns (None: a file), with at most SHOWN rows."""
+    """Writes rows as a table: at most SHOWN rows on a terminal of ``width`` columns, all in a file or pipe (None)."""
 
     def __init__(self, types: Sequence[str], schema: pa.Schema, width: int | None) -> None:
         self._names = [harmless_line(name) for name in schema.names]

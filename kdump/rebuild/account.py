@@ -1,4 +1,4 @@
-"""The account of a rebuilt cluster, made at the end of planning: ``account.json``, and the lines of ``--plan``."""
+"""The account of a rebuilt cluster, made at the end of planning: ``account.json``, and the lines of the command."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Plans the whole rebuilt cluster: the nodes, the metadata, and the batches of each partition. Writes nothing itself.
+"""Plans the whole rebuilt cluster: the metadata, the nodes, and the batches of each partition. Writes nothing itself.
 
 The leading copy of a partition is the one with the newest leader epoch; of several, the one with the highest end
-offset. The new log has its valid batches from the log start offset on. Batches of other copies may replace its damaged
-or missing ranges if they belong to the same history (:func:`kdump.rebuild.copy_scan.history`).
+offset. The new log has its valid batches. Batches of other copies may replace its damaged or missing ranges if they
+belong to the same history (:func:`kdump.rebuild.copy_scan.history`).
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class RebuiltCluster(NamedTuple):
     """The live and stray folders that are not copies of any partition of the cluster; empty with ``--topic``."""
     account: RebuildAccount
     retention_minutes: int
-    """The value for offsets.retention.minutes: the age of the oldest commit, and 30 days."""
+    """The value for offsets.retention.minutes: the age of the oldest commit plus 30 days, in minutes."""
     delays_retention: bool
     """Whether node-N.properties delays the first retention check, because it would delete segments."""
 
@@ -84,13 +84,13 @@ class RebuiltCluster(NamedTuple):
 
 
 class PlanWriter(Protocol):
-    """Writes partitions as soon as they are planned."""
+    """Receives partitions as soon as they are planned, and may write them."""
 
     def begin(self, replicas: Replicas) -> None:
         """Set the nodes of each partition."""
 
     def write(self, plan: PartitionPlan) -> None:
-        """Write a partition. Called in the worker process that planned it."""
+        """Write a partition. Called in the process that planned it."""
 
     def written(self, plan: PartitionPlan) -> None:
         """Finish a written partition. Called in the main process."""
@@ -105,10 +105,10 @@ def prepare(
     writer: PlanWriter | None = None,
     done: Callable[[PartitionPlan], None] = discard,
 ) -> RebuiltCluster:
-    """Read the volumes, and plan the new cluster. ``done`` is called after each partition.
+    """Read the volumes, and plan the new cluster. ``writer``, then ``done``, receives each partition when planned.
 
-    ``writer`` writes each partition as soon as it is planned. Raises UsageError if an option is missing, invalid or
-    contradicts the volumes, UnreadableError if a coordinator's partition is unreadable, and the errors of ``choose``.
+    Raises UsageError if an option is missing, invalid or contradicts the volumes, UnreadableError if a coordinator's
+    partition is unreadable, and the errors of ``choose``.
     """
     cluster_id = _cluster_id(volumes, wish.cluster_id)
     lost = metadata.found(volumes, wish.release, report)

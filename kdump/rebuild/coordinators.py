@@ -92,7 +92,7 @@ class Coordinators:
 def read(
     plans: Sequence[PartitionPlan], still_open: Iterable[OpenProducer], at: int, damage: Callable[[str], None]
 ) -> Coordinators:
-    """Return groups and transactions at ``at`` (ms), given the transactions ``still_open`` in logs."""
+    """Return groups and transactions at ``at`` (ms), given those ``still_open`` in logs. Raises UnreadableError."""
     groups, ids = ConsumerGroups(GroupsWanted()), TransactionalIds()
     for plan in plans:
         if plan.topic in (consumer_offsets.TOPIC, share_group_state.TOPIC):
@@ -184,7 +184,7 @@ def retention_minutes(groups: Iterable[RebuiltGroup], at: int) -> int:
 
 
 SPARE_MINUTES: Final = 30 * 24 * 60
-"""Committed offsets are kept for about this number of minutes after a rebuild: 30 days (a broker's default: 7)."""
+"""The oldest committed offset is kept for this number of minutes after a rebuild: 30 days (a broker's default: 7)."""
 
 
 MOST: Final = 1_000
@@ -196,8 +196,7 @@ def partition_counts(folders: Iterable[VolumeFolder], fail: Callable[[Unreadable
     """Return the likely number of partitions of each coordinator's topic that has a folder, by :func:`partition_count`.
 
     A broker stores an id in partition ``hash(id) % count``. So ids in some partitions may determine the count, even if
-    the last partition is lost. With a wrong count the new coordinators would read the wrong partitions. ``fail``
-    receives each unreadable file.
+    the last partition is lost. With a wrong count coordinators read wrong partitions. ``fail`` gets unreadable files.
     """
     kept = [folder for folder in folders if folder.topic in TOPICS.values()]
     groups, ids = ConsumerGroups(GroupsWanted()), TransactionalIds()

@@ -66,7 +66,7 @@ class BatchSpan(NamedTuple):
 
 
 class ScannedCopy:
-    """The contents of a folder: the spans in the order of the files, and the invalid bytes.
+    """The contents of segments of a folder: the spans in the order of the files, and the invalid bytes.
 
     ``doubtful``: valid batches whose base offset or leader epoch contradicts their neighbours or the checkpoint. Their
     base offset is corrected; their leader epoch is as in the file. ``left_out``: damaged ranges, and batches with a

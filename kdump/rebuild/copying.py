@@ -1,6 +1,6 @@
 """Writes the partition folders into the log dirs of new nodes, and ``lost+found``.
 
-A log dir needs segments, ``leader-epoch-checkpoint``, ``partition.metadata`` and ``log-start-offset-checkpoint``.
+A log dir gets segments, ``leader-epoch-checkpoint``, ``partition.metadata`` and ``log-start-offset-checkpoint``.
 Without a clean shutdown marker a broker reads every segment, and rebuilds indexes and producer snapshots. One producer
 snapshot is copied, if a copy has it: the one at the base offset of the first segment. No batch has its contents.
 """
@@ -114,7 +114,7 @@ def write(
     early: AbstractSet[str] = frozenset(),
     done: Callable[[int], None] = lambda _: None,
 ) -> None:
-    """Write the partition folders to ``root``, and the checkpoint of each log dir.
+    """Write the partition folders to ``root``, and the log start offset checkpoint of each log dir.
 
     ``root`` is the folder of :func:`kdump.output.files.new_folder`. Segments in ``journal`` are not written again.
     ``early`` has the names of partitions that :func:`write_partition` has written. ``done`` receives the size of each

@@ -1,7 +1,7 @@
 """The metadata of a rebuilt cluster: the image read from the old volumes, and the snapshot for the new nodes.
 
 In order: :func:`found` returns the old image, :func:`release_for` the release of the new nodes, :func:`rebuilt` the new
-image, and :func:`snapshot` its bytes.
+image, and :func:`snapshot` its bytes. :func:`change_voters` and :func:`what_to_do` serve ``kdump metadata --voters``.
 
 A snapshot for nodes of 3.9.2 to 4.4.0 must have these properties (KIP-630, KIP-853, KIP-858):
 
@@ -118,7 +118,7 @@ FEATURES: Final[dict[tuple[int, int], dict[str, int]]] = {
 
 @dataclass(frozen=True)
 class ClusterChange:
-    """A difference from the old cluster: an object that is left out, replaced or changed. ``value``: the old one."""
+    """A difference from the old cluster. ``value``: the old value of the object; for ``batches`` their position."""
 
     kind: ClassVar[str] = "dropped"
     what: str
@@ -143,7 +143,7 @@ class LostCluster(NamedTuple):
 
     @property
     def from_log(self) -> bool:
-        """Whether a volume has a metadata log. If it is damaged, some topics come from folders."""
+        """Whether a volume has a metadata log. If it is damaged or has no topic, folders may add topics."""
         return bool(self.sources)
 
     @property
@@ -198,8 +198,8 @@ def found(volumes: Volumes, release: StartRelease | None, report: Reporter) -> L
     """Return the metadata of the lost cluster, from its metadata log.
 
     Without a metadata log the topics come from folder names; if the log is damaged or has no topic, folders add topics
-    and partitions. ``release``: release of the new nodes. Raises UsageError if it is None and no metadata log has a
-    metadata.version.
+    and partitions. ``release``: release of the new nodes, used if the log is absent, or damaged without a
+    metadata.version. Raises UsageError if it is then None or before 3.3.
     """
     copies, folders = volumes.metadata_copies, [each for each in volumes.folders if each.state in _TOPIC_STATES]
     breaks: list[str] = []

@@ -1,4 +1,4 @@
-"""Plans one partition: the log of its leading copy, in which batches of other copies replace damaged ranges.
+"""Plans one partition: the log of its leading copy. Batches of other copies fill its damaged and missing ranges.
 
 Nothing is written. The leading copy is read completely. If it is complete, only copies that differ from it are used,
 else all. The new log gets the batches of the leading copy, then those of other copies, and last, copy by copy, those of

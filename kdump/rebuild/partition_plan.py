@@ -109,9 +109,9 @@ class PartitionPlan:
     """The plan of one partition.
 
     - ``state``: ``lost`` (no copy), ``partial`` (offsets are lost), ``merged`` (from several copies) or ``whole``.
-    - ``log_start`` and ``end``: the first offset and the end offset of the new log.
+    - ``log_start`` and ``end``: the log start offset and the log end offset of the new log.
     - ``leader_epoch``: the highest leader epoch of all copies, or -1. The epoch of the new leader must be higher.
-    - ``uncommitted``: the number of offsets from the highest known high watermark to the last batch, left out or not.
+    - ``uncommitted``: the number of offsets from the highest known high watermark (if any) on, left out or not.
     - ``repaired``: whether a copy that was read is damaged, or a copy is left out. Offsets may still be lost.
     - ``notes``: sentences for the user. ``unreadable``: sentences about unreadable files.
     """

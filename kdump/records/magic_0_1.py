@@ -45,10 +45,10 @@ class LyingSizeError(DamageError):
 class Message(RecordBatch):
     """One entry of magic 0 or 1: a message, or a wrapper around a compressed set of messages.
 
-    As in Kafka, an entry is a batch and, if it is not compressed, also the only record of that batch. Fields are read
-    on first use, because DumpLogSegments prints the fields before an invalid one. A field raises DamageError if the
-    message is too short. Inner messages of magic 1 have the timestamp type of their wrapper. If it is LogAppendTime,
-    they have its timestamp too.
+    As in Kafka, an entry is a batch and, if it is not compressed, also its only record. Fields after the attributes are
+    read on first use, because DumpLogSegments prints the fields before an invalid one. They raise DamageError if the
+    message is too short. Inner messages of magic 1 have their wrapper's timestamp type and, for LogAppendTime, its
+    timestamp.
     """
 
     __slots__ = (
@@ -76,7 +76,8 @@ class Message(RecordBatch):
     ) -> None:
         """Read the message in ``data``, without its log overhead. ``position`` is where the log overhead begins.
 
-        ``newest``: imitate an old release with this newest magic (0 or 1). It reads an unknown magic as ``newest``.
+        ``newest``: imitate an old release with this newest magic (0 or 1). It reads a higher or unknown magic as
+        ``newest``.
         """
         self.position = position
         self.size = LOG_OVERHEAD.size + len(data)

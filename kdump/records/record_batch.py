@@ -27,7 +27,7 @@ _PROPERTIES: Final = {"records_count": "count"}
 class Batches:  # no ABC: isinstance(), called for each batch, would take five times as long
     """One batch, or several consecutive batches that are read together.
 
-    Batches are numbered from 0 (``row``). Columns are the fields of :data:`kdump.formats.record_layout.BATCH_HEADER`,
+    Batches are numbered from 0 (``row``). Columns are most fields of :data:`kdump.formats.record_layout.BATCH_HEADER`,
     and ``last_offset``, ``last_sequence``, ``position`` and ``size``.
     """
 

@@ -187,11 +187,11 @@ def dry_run(
 ) -> Outcome:
     """Return the result of loading the log of a partition. The partition's segments must include ``.swap`` files.
 
-    ``clean``: the last shutdown was clean. ``recovery_point`` and ``log_start`` come from the checkpoints of the
-    log dir. ``interval`` is index.interval.bytes. ``sound``: the batches are known to be valid, and are not read again.
-    ``snapshot_folders`` are the offsets of producer snapshots that a broker cannot write, because folders have their
-    names. If a disk fails, loading fails or, with ``rules.forgives_io``, recovery empties the segment. Other unreadable
-    files raise UnreadableError.
+    ``clean``: the last shutdown was clean. ``recovery_point`` and ``log_start`` come from the checkpoints of the log
+    dir. ``interval`` is index.interval.bytes. ``sound``: the batches are known to be valid; recovery does not read
+    them. ``snapshot_folders`` are the offsets of producer snapshots that a broker cannot write, because folders have
+    their names. If a disk fails, loading fails or, with ``rules.forgives_io``, recovery empties the segment. Other
+    unreadable files raise UnreadableError.
     """
     partition, unread = opened(partition)
     sound = None if unread else sound  # ``sound`` is about the listed segments
@@ -473,7 +473,7 @@ def _loads_by_recovery(each: Segment) -> bool:
 
 
 def _recover(each: Segment, interval: int) -> _Recovered:
-    """Recover a segment as ``LogSegment.recover`` does. Raises OffsetOverflowError and _BackwardsError."""
+    """Recover a segment as ``LogSegment.recover`` does. Raises OffsetOverflowError, _BackwardsError and FailsError."""
     from kdump.recovery.index_builder import IndexBuilder
 
     index = IndexBuilder(base_of(each), interval=interval)

@@ -1,4 +1,4 @@
-"""Finds the end of a segment as a starting broker does, and the records that a truncation would lose.
+"""Finds the end of a segment as a starting broker does, and the records that a truncation loses or an index hides.
 
 Source: Kafka's class LogSegment (``readNextOffset``, ``translateOffset``) as of 4.2.
 """

@@ -1,4 +1,4 @@
-"""Splits a segment that has an offset 2^31 or more above its base offset, as a broker does when it starts.
+"""Simulates how a starting broker splits a segment that has an offset 2^31 or more above its base offset.
 
 The broker copies the batches unchanged. It begins a new segment at each batch that does not fit into the previous one,
 and finally loads the log again. Sources: Kafka's classes LogLoader (``retryOnOffsetOverflow``), LocalLog

@@ -167,7 +167,7 @@ def _batches(each: Segment) -> Iterator[RecordBatch | None]:
 
 
 class Removed(NamedTuple):
-    """A segment that a start removes. ``records``: the number of its records that no segment has after the start."""
+    """A segment that a start removes. ``records``: the number of its lost user records, without compacted ones."""
 
     segment: Segment
     records: int

@@ -1,6 +1,6 @@
-"""The document of a report: answers of commands as plain values, from which the page and its verdict are made.
+"""The document of a report: answers of commands, from which the page, the verdict and the JSON are made.
 
-Most answers have the ``-o jsonl`` lines of a command; ``hours``, ``forecast`` and ``timeline`` come from the same data.
+Most answers have the ``-o jsonl`` lines of a command; ``damage``, ``hours``, ``forecast`` and ``timeline`` have others.
 The document has no keys or values of users' records. The fields ``metadata`` and ``raw`` of groups are null.
 """
 
@@ -88,7 +88,7 @@ class LogDirReport:
     around: int | None
     answers: dict[str, ReportAnswer]
     messages: tuple[str, ...] = ()
-    """Messages on unreadable and unused files."""
+    """Messages on damaged, unreadable and unused files."""
 
     def lines(self, name: str, kind: str | None = None) -> list[Line]:
         """Return the lines of an answer, of all kinds or of one ``kind``. Empty if the report lacks the answer."""

@@ -1,8 +1,8 @@
 """The page of a report: one HTML file without external resources.
 
 A content security policy in its head forbids all requests, and all scripts except one with a given checksum. Jinja2
-escapes every text; control characters and characters that change the text direction are escaped before. The document
-is embedded as gzipped JSON in base64, which has no characters with a meaning in HTML.
+escapes every text outside of the charts; control characters and characters that change the text direction are escaped
+before. The document is embedded as gzipped JSON in base64, which has no characters with a meaning in HTML.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Sums of the lines of a report, for the charts and the short version."""
+"""Sums of the lines of a report, for the page and the short version."""
 
 from __future__ import annotations
 

@@ -25,14 +25,14 @@ WORDS: Final = {"bad": "WRONG", "warn": "check", "info": "note", "good": "ok"}
 TOPICS: Final = 10
 """Maximum number of topics in the chart; the topics with the most bytes are shown."""
 BAR, LEAST = 30, 10
-"""Width of the longest bar in characters, on wide and on narrow terminals."""
+"""Maximum and minimum width of the longest bar, in columns."""
 TICKET: Final = 10
 WORD: Final = 6
 """Width of the word (of :data:`WORDS`) before a sentence, in columns."""
 NAME: Final = 20
 """Maximum width of a name on a narrow terminal."""
 LINE: Final = 100
-"""Width of a line if the output is not a terminal."""
+"""Width in columns for the bars if the output is not a terminal. Sentences are then not folded."""
 _SPARKS: Final = "▁▂▃▄▅▆▇█"
 _EIGHTHS: Final = " ▏▎▍▌▋▊▉"
 
@@ -86,7 +86,7 @@ def draw_ticket(report: LogDirReport, out: IO[str]) -> None:
 
 
 def _folded(console: Quiet, text: str, before: int = 0) -> list[str]:
-    """Return the lines of a sentence, folded for a terminal. ``before`` columns of its first line are already used."""
+    """Return the lines of a sentence, folded on a terminal. ``before`` columns of each line are already used."""
     text = harmless_line(text)
     return folded(text, min(console.width, MEASURE) - before, indent=0) if console.is_terminal else [text]
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from kdump.report.document import Line, LogDirReport
 
 MOST: Final = 5000
-"""Maximum number of rows of a table; the command of the table prints all."""
+"""Maximum number of rows of a table, except that of the log dirs."""
 WORDS: Final = {"log": "DAMAGED", "derived": "WRONG", "remark": "note"}
 
 
@@ -31,7 +31,7 @@ class Cell(NamedTuple):
 
 @dataclass(frozen=True)
 class ReportTable:
-    """A table of the section ``part``. ``command`` prints its lines; ``left_out`` counts omitted rows."""
+    """A table of the section ``part``. ``command`` prints the lines of its rows; ``left_out`` counts omitted rows."""
 
     part: str
     name: str

@@ -1,5 +1,5 @@
 # ruff: noqa: E501  one line for each row of the table
-"""The columns of records, batches and damaged ranges, declared once for JSON lines, CSV, tables, Spark and the docs.
+"""The columns of records, batches and damaged ranges, declared once for all outputs, SQL, Spark and the docs.
 
 ``source`` names a scope and an attribute, as in ``batch.size``. Scopes: ``file`` (the segment and its folder),
 ``batch`` (:class:`kdump.records.record_batch.RecordBatch`), ``record`` (:class:`kdump.formats.record.Record`),
@@ -136,7 +136,7 @@ TYPED: Final = (
     Column("problem", "string", "typed.problem", "A short stable word for the reason why a payload does not fit the types of its subject."),
     Column("why", "string", "typed.why", "The reason as a sentence."),
 )
-"""The columns after ``decoded``, in binary formats and SQL, if the user gives a subject. Its schema sets their types."""
+"""Columns after ``decoded`` in binary formats and SQL, if the user gives a subject: key, value or both have its types."""
 
 BATCH: Final = (
     KIND,

@@ -1,4 +1,4 @@
-"""Replaces payloads by keyed hashes (``--redact``), and hides the secrets in Kafka's own topics.
+"""Replaces payloads by keyed hashes (``--redact``), and hides secrets in the metadata log and Connect's config topics.
 
 The hash is HMAC-SHA256 (RFC 2104): equal payloads get equal hashes, and without its key even short payloads cannot be
 guessed. Null stays null. With ``--redact value.email`` the column ``decoded`` has a hash in place of the value's field

@@ -89,7 +89,7 @@ class DamagedRange(NamedTuple):
 
 
 def may_hold_secrets(topic: str | None) -> bool:
-    """Return whether values of a topic, by its name (None: unknown), may hold Kafka's passwords and credentials."""
+    """Return whether values of a topic, by its name (None: unknown), may hold secrets of Kafka or Kafka Connect."""
     return topic is None or topic == CLUSTER_METADATA or "config" in topic
 
 

@@ -9,7 +9,7 @@ FIRST_BYTES: Final = (b"\0", b"\xc3", b"O")
 
 
 class UndecodableError(ValueError):
-    """A payload does not match its schema; the text is one sentence for people."""
+    """A payload is malformed or does not match its schema; the text is one sentence for people."""
 
 
 class SchemaError(ValueError):

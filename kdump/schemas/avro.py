@@ -68,7 +68,7 @@ _MOST_DIGITS: Final = 4096
 
 
 class AvroReader:
-    """Reads payloads of a schema. ``name`` is the full name of a record, enum or fixed, else None."""
+    """Reads payloads of a schema as JSON values. ``name`` is the full name of a record, enum or fixed, else None."""
 
     def __init__(self, schema: AvroType) -> None:
         self.schema = schema
