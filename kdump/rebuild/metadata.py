@@ -248,7 +248,7 @@ def _complete(
     release: StartRelease | None,
     fail: Callable[[UnreadableError], None],
 ) -> list[ClusterChange]:
-    """Add topics and partitions that have a folder, but are not in the image, because the metadata log is damaged."""
+    """Add topics and partitions that the image lacks, because the metadata log is damaged or has no topic."""
     if METADATA_VERSION not in image.features.levels:
         if release is None:
             raise UsageError(

@@ -1,1 +1,1 @@
-"""The report on log dirs: one pass gathers all answers into a document of plain values, from which a page is made."""
+"""The report on log dirs: a document of the answers of commands, most from one pass, and its page, texts and JSON."""

@@ -60,7 +60,7 @@ class ReportCollectors:
     checked: list[CheckedPartition] = field(default_factory=list)
     started: list[Started] = field(default_factory=list)
     found_all: bool = True
-    """Whether all paths could be found and listed."""
+    """Whether no file was reported as unreadable, damaged or not used before the pass."""
 
     @property
     def of_logs(self) -> list[Collector]:

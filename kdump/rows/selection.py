@@ -94,7 +94,7 @@ def may_hold_secrets(topic: str | None) -> bool:
 
 
 def first_of(item: SelectedBatch, count: int) -> Iterator[SelectedBatch]:
-    """Yield items with the first ``count`` (1 or more) records of a batch or run."""
+    """Yield items with the first ``count`` (1 or more) records of a batch, or of a run that has at least that many."""
     run = item.run
     if run is None:
         yield item if len(item.records) <= count else item._replace(records=item.records[:count])
