@@ -437,7 +437,7 @@ def retention(
     config: Iterable[str] = (),
     release: tuple[int, ...] | None = None,
 ) -> Answer[TopicRetention | SegmentRetention]:
-    """Return for each segment of a topic whether, when and why a broker deletes it, and for each topic its configs.
+    """Return for each segment outside the metadata log whether, when and why a broker deletes it, and topics' configs.
 
     ``config`` are texts such as ``orders:retention.ms=3600000``. ``release`` is the broker's, such as ``(3, 9)``.
 
