@@ -57,6 +57,8 @@ class Dying:
         self._life.done += 1
         if self._life.done > self._life.at:
             raise KilledError
+        if Path(new.toUri().getPath()).exists() or not Path(old.toUri().getPath()).exists():
+            return False  # as the contract of Hadoop's file systems says
         shutil.copyfile(old.toUri().getPath(), new.toUri().getPath())
         return self.delete(old, False)
 

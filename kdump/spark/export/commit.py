@@ -23,7 +23,7 @@ from kdump.spark.export.output import DAMAGED, MANIFEST
 from kdump.spark.failures import try_to
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Collection, Iterable
 
     from kdump.spark.export.folder import Folder
     from kdump.spark.export.output import Output
@@ -116,13 +116,13 @@ def _old(output: Output, name: str) -> Folder:
 
 def _clear(output: Output, old: Folder, removes: list[str]) -> None:
     """Delete the old output. Files that other programs added to it during the commit move to the new output."""
-    for name in _strangers(old, removes):
-        output.take(old, name)
+    move(output, old, _strangers(old, removes))
     old.delete()
 
 
-def move(output: Output, staging: Folder, names: Iterable[str]) -> None:
+def move(output: Output, staging: Folder, names: Collection[str]) -> None:
     """Move files to the output, unless they were moved before. In a store that copies, move COPIES at a time."""
+    output.make_parents(names)
     with ThreadPoolExecutor(1 if output.renames_whole else COPIES) as pool:
         try:
             list(pool.map(lambda name: output.take(staging, name), names))

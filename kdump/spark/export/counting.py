@@ -65,8 +65,6 @@ def records(
 
 def damaged(spark: SparkSession, lost: list[tuple[Split, list[Damage]]], options: SourceOptions) -> DataFrame:
     """Return the damaged ranges with their bytes (null for unreadable ranges). Only these bytes are read again."""
-    if not lost:
-        return spark.createDataFrame([], schema.ddl(schema.DAMAGED))
 
     def read(group: list[tuple[Split, list[Damage]]]) -> Iterator[pa.RecordBatch]:
         for split, ranges in group:

@@ -104,8 +104,22 @@ class Folder:
     def size(self, name: str) -> int:
         return int(self._files.getFileStatus(self._at(name)).getLen())
 
+    def make_parents(self, names: Iterable[str]) -> None:
+        """Make the folders of files."""
+        for folder in sorted({name.rpartition("/")[0] for name in names}):
+            with writing(f"{self.shown}/{folder}"):
+                self._files.mkdirs(self._at(folder))
+
     def take(self, source: Folder, name: str) -> None:
-        """Move a file from ``source`` to this folder, unless it was moved before. Raises KdumpError."""
+        """Move a file from ``source`` to this folder, unless it was moved before. Raises KdumpError.
+
+        The file's parent folder must exist here (:meth:`make_parents`).
+        """
+        here, there = self.local, source.local
+        if here is None or there is None:  # a rename fails if the file exists here
+            with writing(f"{self.shown}/{name}"):
+                if self._files.rename(source._at(name), self._at(name)):
+                    return
         if not source.exists(name):
             if self.exists(name):
                 return
@@ -117,19 +131,13 @@ class Folder:
                 raise KdumpError(f"{self.shown}/{name} exists already, and holds other data")
             source.delete(name)
             return
-        with writing(f"{self.shown}/{name}"):
-            self._files.mkdirs(self._at(name).getParent())
-        if self.local is not None and source.local is not None:
-            taken = f"{self.shown}/{name} exists already, and holds other data"
-            _take_place(source.local / name, self.local / name, f"{self.shown}/{name}", taken)
-            checksum = self._checksum(name)
-            if (source.local / checksum).exists():
-                _take_place(source.local / checksum, self.local / checksum, f"{self.shown}/{name}", taken)
-            return
-        with writing(f"{self.shown}/{name}"):
-            moved = self._files.rename(source._at(name), self._at(name))
-        if not moved:
+        if here is None or there is None:
             raise KdumpError(f"{self.shown}/{name}: Spark cannot move the new file to this path")
+        taken = f"{self.shown}/{name} exists already, and holds other data"
+        _take_place(there / name, here / name, f"{self.shown}/{name}", taken)
+        checksum = self._checksum(name)
+        if (there / checksum).exists():
+            _take_place(there / checksum, here / checksum, f"{self.shown}/{name}", taken)
 
     def rename(self, old: str, name: str) -> None:
         """Move a file within this unpublished folder to the path ``name``. Raises KdumpError if ``name`` exists."""
@@ -226,10 +234,14 @@ class Folder:
 
     def _create(self, name: str, text: str) -> None:
         try:
-            self._fill(self._texts.create(self._at(name), True), text)
+            self.write_bytes(name, text.encode())
         except BaseException:
             try_to(lambda: self.delete(name))
             raise
+
+    def write_bytes(self, name: str, data: bytes) -> None:
+        """Create or replace a file; make its folder."""
+        self._fill(self._texts.create(self._at(name), True), data)
 
     def create_new(self, text: str) -> bool:
         """Create the file at this path; return False if it exists."""
@@ -241,16 +253,16 @@ class Folder:
             if self.exists():
                 return False
             raise
-        self._fill(stream, text)
+        self._fill(stream, text.encode())
         return True
 
     def overwrite(self, text: str) -> None:
-        self._fill(self._texts.create(self._at(""), True), text)
+        self.write_bytes("", text.encode())
 
     @staticmethod
-    def _fill(stream: Any, text: str) -> None:
+    def _fill(stream: Any, data: bytes) -> None:
         try:
-            stream.write(text.encode())
+            stream.write(data)
         finally:
             stream.close()
 

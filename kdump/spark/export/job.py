@@ -355,7 +355,7 @@ class Work:
         lost = [(split, ranges) for split in self.splits if (ranges := self._lost(counted[split.number]))]
         if lost or always:
             with session.watched(self.spark, "writing damage", self.listener.progress):
-                self.output.write_damaged(counting.damaged(self.spark, lost, self.options))
+                self.output.write_damaged(counting.damaged(self.spark, lost, self.options) if lost else None)
         files = self._check(counted)
         listed: dict[str, list[dict[str, Any]]] = defaultdict(list)
         for split, ranges in lost:

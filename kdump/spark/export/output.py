@@ -8,6 +8,7 @@ run. If the run is killed while the writer works, only the table itself shows wh
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -19,12 +20,15 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from kdump import __version__
+from kdump.arrow.files import ParquetFile
+from kdump.arrow.schema import arrow
 from kdump.errors import KdumpError, UsageError
 from kdump.output import files
 from kdump.primitives import signals
 from kdump.spark.export import account
 from kdump.spark.export.folder import Folder
 from kdump.spark.failures import try_to, writing
+from kdump.spark.source.schema import DAMAGED as DAMAGED_FIELDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -230,10 +234,15 @@ class Output(Folder):
             for name, kept in before.items():
                 self._spark.conf.set(name, kept)
 
-    def write_damaged(self, rows: DataFrame) -> None:
-        """Write the damaged ranges as Parquet, which can store their bytes."""
+    def write_damaged(self, rows: DataFrame | None) -> None:
+        """Write the damaged ranges as Parquet, which can store their bytes; for None a file without rows."""
         with writing(self.shown):
-            rows.write.format("parquet").options(**_WRITE["parquet"]).mode("error").save(f"{self.path}/{DAMAGED}")
+            if rows is not None:
+                rows.write.format("parquet").options(**_WRITE["parquet"]).mode("error").save(f"{self.path}/{DAMAGED}")
+                return
+            empty = io.BytesIO()
+            ParquetFile(arrow(DAMAGED_FIELDS), empty).close()
+            self.write_bytes(f"{DAMAGED}/part-{uuid.uuid4()}.zstd.parquet", empty.getvalue())
 
     def _save(self, rows: DataFrame, folders: tuple[str, ...]) -> None:
         writer = rows.write.format(self._format).options(**_WRITE[self._format])
