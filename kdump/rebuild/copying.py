@@ -114,7 +114,7 @@ def write(
     early: AbstractSet[str] = frozenset(),
     done: Callable[[int], None] = lambda _: None,
 ) -> None:
-    """Write the partition folders to ``root``, and the log start offset checkpoint of each log dir.
+    """Write the partition folders to ``root``, and the log start offset checkpoint of each log dir that has partitions.
 
     ``root`` is the folder of :func:`kdump.output.files.new_folder`. Segments in ``journal`` are not written again.
     ``early`` has the names of partitions that :func:`write_partition` has written. ``done`` receives the size of each

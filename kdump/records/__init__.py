@@ -1,1 +1,1 @@
-"""Batches of any magic and their records, read in plain Python: the reference for compiled code."""
+"""Batches of any magic and their records. The readers in plain Python are the reference for compiled code."""

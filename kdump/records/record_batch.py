@@ -214,8 +214,8 @@ class RecordBatch(Batches):
         """Yield the records in order.
 
         A malformed record raises DamageError. The records before it are yielded first, except in a compressed batch of
-        magic 2, and in a wrapper with a too small message. The error's position counts from the start of the batch, or
-        of the decompressed records. Raises LimitError for more than ``limit`` decompressed bytes (default: own limit).
+        magic 2, and in a wrapper with a too small message. The error's position counts from the start of the batch, of
+        the decompressed records or of an inner message. Raises LimitError above ``limit`` bytes (default: own limit).
         """
 
     @property
