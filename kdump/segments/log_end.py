@@ -181,7 +181,7 @@ def _last_entry(
 
 
 class Tail(NamedTuple):
-    """Whether a truncated batch is damage, and the sentence that every command prints about it."""
+    """Whether a truncated batch is damage, and a sentence about it."""
 
     is_damage: bool
     text: str

@@ -129,8 +129,8 @@ def _steps(piece: SegmentPart) -> Iterator[SegmentPart]:
 def read_headers(source: Source) -> Generator[Region, None, None]:
     """Yield the regions of ``kdump.segments.resync.read(source, on_error="resync", runs=DATA)``.
 
-    Two threads read a large segment. Its valid data batches of magic 2 are then in runs of class :class:`BriefRun`,
-    which read records on first use.
+    If that is faster, two threads read the segment. Its valid data batches of magic 2 are then in runs of class
+    :class:`BriefRun`, which read records on first use.
     """
     pieces = parts_for_threads(source) if kernel.COMPILED else []
     if not pieces:

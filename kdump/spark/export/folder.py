@@ -1,8 +1,7 @@
 """A folder on any file system that Spark supports: list, create, move and delete its files.
 
-No other module of kdump creates, renames or deletes files through Hadoop. :mod:`kdump.output.files` handles
-files on the driver's own disks (``file:``): they are flushed, then published by an atomic rename that fails if the
-target exists. On these disks, text files are replaced atomically. Renaming a folder is atomic for the schemes of
+On the driver's own disks (``file:``), :mod:`kdump.output.files` moves files by an atomic rename that fails if the
+target exists, and text files are replaced atomically. Renaming a folder is atomic for the schemes of
 ``_WHOLE_RENAMES``; other stores are assumed to copy each file.
 """
 

@@ -153,7 +153,7 @@ class KafkaQuery:
     """A query with the options of Kafka's source. It selects ``topics``, a ``pattern``, or ``assigned`` partitions.
 
     ``strays``: read a partition from its end if all its records are before the start time. ``asked`` is the name of the
-    option that selects topics. ``unused`` has notes on options that other options override.
+    option that selects topics. ``unused`` has notes on options that are not used.
     """
 
     asked: str

@@ -44,7 +44,7 @@ class Mark(NamedTuple):
     - ``offset``: the next Kafka offset; None before the first batch.
     - ``file``, ``position``: the segment and the byte at which to continue.
     - ``batch``, ``crc``, ``epoch``: position, checksum and leader epoch (-1 for none) of the last batch read. ``batch``
-      is -1 if that was in another file.
+      is -1 if no batch of ``file`` was read.
     - ``topicId``: the topic's id as Kafka writes it, empty if there is none.
     - ``since``: the first Kafka offset of the trigger that ends at this mark; None if no file name shows this offset.
     - ``trigger``: the number of this trigger, 0 at the start of the stream.

@@ -77,7 +77,7 @@ class SourceOptions:
     schemas: str | None = None
     schemas_topic: str = "_schemas"
     schema: str | None = None
-    """The subject that determines the columns and their types."""
+    """The subject that determines the typed columns."""
     by_subject: bool = False
     """Whether the records of each subject have typed columns of their own (only in an export)."""
     split_bytes: int = 128 << 20
@@ -99,7 +99,7 @@ class SourceOptions:
     surveyed: bool = False
     """Whether the headers of all batches are read before the splits are made, even if no other option needs them."""
     kafka: KafkaQuery | None = None
-    """The query, if options of Spark's Kafka source are given."""
+    """The query, if ``subscribe``, ``subscribePattern`` or ``assign`` is given."""
     ignored: tuple[str, ...] = ()
     """The names of given options of Kafka's source that have no effect."""
     store: SchemaStore | None = None
