@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from kdump.broker_start import broker_dirs
 from kdump.broker_start.outcome import StartOutcome
-from kdump.checks.repair_commands import aside, compared, in_turn, metadata_command, replaced, swaps_aside
+from kdump.checks.repair_commands import aside, compared, in_turn, metadata_command, replaced, swaps_aside, written
 from kdump.errors import many
 from kdump.findings import labelled, salvage
 from kdump.findings.codes import Code
@@ -166,7 +166,7 @@ class Repairs:
             found = parse_folder(posixpath.basename(folder))
             topic_id = self._ids.get(found.topic) if found else None
             if topic_id is not None:
-                yield metadata_command(folder, id_text(topic_id))
+                yield metadata_command(folder, id_text(topic_id), exists=True)
         elif cause.code in {Code.DIRECTORY_ID_TWICE, Code.DIRECTORY_ID_RESERVED}:
             yield f"sed -i.bak '/^directory[.]id=/d' {shell_path(_properties(file))}"
         elif cause.code is Code.VOTER_DIRECTORY_DIFFERS:
@@ -323,7 +323,8 @@ class Repairs:
             return
         new = NEW_ID if others is None else shell_word(f"cluster.id={others}")
         words = [new if line == "cluster.id=ID" else shell_word(line) for line in lines]
-        command = f"printf '%s\\n' {' '.join(words)} > {shell_path(_properties(cause.file or ''))}"
+        path, exists = _properties(cause.file or ""), cause.code is not Code.META_PROPERTIES_MISSING
+        command = written(f"printf '%s\\n' {' '.join(words)}", path, exists=exists)
         label = SOLE_NODE if others is None else OF_CLUSTER.format(cluster=others)
         yield command if is_known else labelled(label, command)
 

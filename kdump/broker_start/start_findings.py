@@ -403,7 +403,7 @@ class _StartFindings:
                 f"If the topic was deleted or moved, this is intended. Otherwise salvage the records first: {rescue}"
             )
         if log.assigned_id is not None and wanted:
-            commands = (metadata_command(where, id_text(log.assigned_id)),)
+            commands = (metadata_command(where, id_text(log.assigned_id), exists=log.topic_id is not None),)
         yield Finding(
             level=Level.REMARK if is_copy else Level.LOG if records else Level.DERIVED,
             file=file,
@@ -438,7 +438,7 @@ class _StartFindings:
             commands.append(aside(live.path))
         commands.append(f"mv {shell_path(where)} {shell_path(target)}")
         if log.topic_id is None and topic_id is not None:
-            commands.append(metadata_command(target, id_text(topic_id)))
+            commands.append(metadata_command(target, id_text(topic_id), exists=False))
         state, advice = "is missing", f"With the broker stopped, rename this folder to {target}."
         if live is not None:
             state = "has no records"
@@ -854,7 +854,9 @@ class _StartFindings:
             found=None if log.topic_id is None else id_text(log.topic_id),
             loses=self._records(log),
             advice="If the folder has the data of this topic, write the topic id from the metadata log to this file.",
-            commands=() if log.assigned_id is None else (metadata_command(where, id_text(log.assigned_id)),),
+            commands=()
+            if log.assigned_id is None
+            else (metadata_command(where, id_text(log.assigned_id), exists=True),),
         )
 
     def _begins_late(self, log: LogStart, facts: LogEvidence) -> Iterator[Finding]:

@@ -105,7 +105,13 @@ def swaps_aside(path: str) -> str:
     return aside(path) if stem == path else aside(path).replace(shell_path(path), f"{shell_path(stem)}.*.swap")
 
 
-def metadata_command(folder: str, topic_id: str) -> str:
+def metadata_command(folder: str, topic_id: str, *, exists: bool) -> str:
     """Return the shell command that writes ``partition.metadata`` into a folder; ``topic_id`` is in base64."""
-    target = posixpath.join(folder, file_names.PARTITION_METADATA)
-    return f"printf 'version: 0\\ntopic_id: %s' {topic_id} > {shell_path(target)}"
+    path = posixpath.join(folder, file_names.PARTITION_METADATA)
+    return written(f"printf 'version: 0\\ntopic_id: %s' {topic_id}", path, exists=exists)
+
+
+def written(command: str, path: str, *, exists: bool) -> str:
+    """Return the shell command that writes the output of ``command`` to a file. If it ``exists``, it is moved first."""
+    write = f"{command} > {shell_path(path)}"
+    return in_turn([aside(path), write]) if exists else write

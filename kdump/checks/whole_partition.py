@@ -203,7 +203,7 @@ def _with_command(finding: Finding, part: "Partition", options: CheckOptions) ->
         return finding._replace(commands=(aside(finding.file),))
     topic_id = options.ids.get(part.topic or "")
     if name == file_names.PARTITION_METADATA and topic_id is not None:
-        return finding._replace(commands=(metadata_command(folder_name, topic_id),))
+        return finding._replace(commands=(metadata_command(folder_name, topic_id, exists=True),))
     return finding
 
 

@@ -479,7 +479,8 @@ def test_a_log_dir_with_lost_ids_belongs_to_the_only_other_broker(broker, zeroed
     text = kdump("check", "d1", "d2", cwd=broker).stdout.decode()
     assert f"DO NOT START broker 1: {zeroed}/meta.properties: " in text
     assert is_missing or f"Error: node ID not found in {zeroed}\n" in text
-    assert f"  printf '%s\\n' version=1 node.id=1 cluster.id={CLUSTER}" in text
+    moved = "" if is_missing else f"mkdir -p {zeroed}.aside/ && mv {zeroed}/meta.properties {zeroed}.aside/ && "
+    assert f"  {moved}printf '%s\\n' version=1 node.id=1 cluster.id={CLUSTER}" in text
     assert "not among the paths" not in text
     assert "2 brokers" not in text
     other = next(each for each in DIRS if each != zeroed)
@@ -497,7 +498,8 @@ def test_the_ids_that_a_broken_file_still_has_are_kept(broker, broken, line, wor
     file.write_text(file.read_text().replace(line, "version=2" if line == "version=1" else ""))
     done = kdump("check", *words, cwd=broker).stdout.decode()
     ids = f"version=1 node.id=1 cluster.id={CLUSTER} directory.id={text(DIRS[broken])}"
-    assert f"  printf '%s\\n' {ids} > ./{broken}/meta.properties\n" in done
+    moved = f"mkdir -p {broken}.aside/ && mv ./{broken}/meta.properties {broken}.aside/"
+    assert f"  {moved} && printf '%s\\n' {ids} > ./{broken}/meta.properties\n" in done
     assert "not among the paths" not in done
     assert "/dev/urandom" not in done
 
@@ -922,8 +924,9 @@ def test_a_folder_with_the_id_of_another_topic_here_is_no_all_clear(broker):
     status, found = findings(broker)
     assert (status, found) == (3, {("becomes-stray", None)})
     done = kdump("check", str(broker / "d1"), str(broker / "d2"))
-    (command,) = (line.strip() for line in done.stdout.decode().splitlines() if line.startswith("  printf "))
+    (command,) = (line.strip() for line in done.stdout.decode().splitlines() if " && printf " in line)
     subprocess.run(["bash", "-c", command], check=True)
+    assert (broker / "d1.aside" / "files" / "plain-0" / "partition.metadata").is_file()
     assert findings(broker) == (0, set())
 
 

@@ -181,7 +181,10 @@ def test_a_folder_marked_for_deletion_gets_its_name_back(cases, tmp_path):
         ),
         (
             "zeropm",
-            [r"printf 'version: 0\ntopic_id: %s' 6QeQf_naTECEAdchox7m4Q > d1/orders-1/partition.metadata"],
+            [
+                "mkdir -p d1.aside/files/orders-1/ && mv d1/orders-1/partition.metadata d1.aside/files/orders-1/ && "
+                r"printf 'version: 0\ntopic_id: %s' 6QeQf_naTECEAdchox7m4Q > d1/orders-1/partition.metadata"
+            ],
         ),
     ],
 )
