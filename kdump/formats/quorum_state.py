@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from kdump.primitives.wire import Bytes
 
 VERSION: Final = "data_version"
-JSON_SPACES: Final = " \t\r\n"
 HIGHEST_EPOCH: Final = (1 << 31) - 1
 """The highest Int32. A node with this epoch stops when it adds 1 to become a candidate (4.4.0)."""
 NEEDED: Final = {
@@ -41,13 +40,14 @@ class QuorumState(NamedTuple):
 def read(data: Bytes) -> QuorumState:
     """Return the content of the JSON object in the first line. Raises DamageError if a node refuses the file.
 
-    HIGHEST_EPOCH is damage, too. Java's reader takes only UTF-8 without a byte order mark, and ignores later text.
+    HIGHEST_EPOCH is damage, too. Java's reader takes only UTF-8 without a byte order mark, and ignores later text. The
+    line ends at the first CR or LF.
     """
     import json
 
     try:
-        line = bytes(data).decode().partition("\n")[0]
-        content, _ = json.JSONDecoder(parse_constant=_refuse).raw_decode(line.lstrip(JSON_SPACES))
+        line = bytes(data).decode().replace("\r", "\n").partition("\n")[0]
+        content, _ = json.JSONDecoder(parse_constant=_refuse).raw_decode(line.lstrip(" \t"))
     except (ValueError, RecursionError) as fault:
         raise DamageError("json", f"quorum-state is not JSON: {fault}") from None
     if not isinstance(content, dict):
