@@ -307,6 +307,11 @@ def resolved(path: str | os.PathLike[str]) -> Path:
     return Path(os.path.realpath(path))
 
 
+def _entry(path: Path) -> Path:
+    """Return the absolute path of an entry whose folder has no links. The entry itself may be a link."""
+    return resolved(path.parent) / path.name
+
+
 def must_be_named(out: str) -> None:
     """Raise UsageError if an output is named "" or ``-``, or by a URI, which would create a folder ``s3:``."""
     if not out:
@@ -325,7 +330,12 @@ def outside(paths: Iterable[str], out: str, partitions: Iterable[Partition] = ()
     lead to the same folders. Raises the errors of :func:`must_be_named` too.
     """
     must_be_named(out)
-    target = resolved(out)
+    paths, partitions = list(paths), list(partitions)
+    for target in (resolved(out), *([_entry(Path(out))] if os.path.islink(out) else [])):  # noqa: PTH114  as below
+        _outside(paths, target, out, partitions)
+
+
+def _outside(paths: Iterable[str], target: Path, out: str, partitions: Iterable[Partition]) -> None:
     around: dict[tuple[int, int], Path] = {}
     for above in [target, *target.parents]:
         with suppress(OSError):
@@ -389,7 +399,7 @@ def writable_file(out: str, *, overwrite: bool | None = None, option: str = "--o
             raise UsageError(
                 f"{out} is a mount point or belongs to another user, and cannot be replaced: name another file"
             )
-    folder = next(above for above in resolved(path).parents if above.exists())
+    folder = next(above for above in _entry(path).parents if above.exists())
     if not os.access(folder, os.W_OK | os.X_OK):
         reason = f"this user may not write in {folder}, or the file system is read-only"
         raise UnreadableError(out, f"cannot be written: {reason}", "name another place")
@@ -475,15 +485,13 @@ def _is_mounted(path: Path) -> bool:
         mounts = Path("/proc/self/mountinfo").read_bytes().splitlines()
     except OSError:  # only Linux has this file
         return False
-    place = os.fsencode(resolved(path.parent) / path.name)
     found = (re.sub(rb"\\(\d{3})", lambda code: bytes([int(code[1], 8)]), line.split()[4]) for line in mounts)
-    return place in found
+    return os.fsencode(_entry(path)) in found
 
 
 def _is_anothers(path: Path) -> bool:
     """Return whether a file is in a sticky folder, such as /tmp, and belongs to another user."""
-    folder = resolved(path).parent.stat() if path.is_symlink() else path.parent.stat()
-    own = os.geteuid()
+    folder, own = path.parent.stat(), os.geteuid()
     return bool(folder.st_mode & stat.S_ISVTX) and own not in (0, folder.st_uid, path.lstat().st_uid)
 
 

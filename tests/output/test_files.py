@@ -147,6 +147,30 @@ def test_only_a_file_is_replaced(tmp_path):
     files.writable_file(str(tmp_path / "new" / "folder" / "x"), overwrite=False)
 
 
+def test_a_link_is_replaced_by_the_rights_of_its_own_folder(tmp_path, monkeypatch):
+    """The link itself is replaced, and its target stays."""
+    own = os.geteuid()
+    for name, mode in (("shared", 0o1777), ("plain", 0o777)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name).chmod(mode)
+        (tmp_path / name / "x").touch()
+    (tmp_path / "shared" / "link").symlink_to(tmp_path / "plain" / "x")
+    (tmp_path / "plain" / "link").symlink_to(tmp_path / "shared" / "x")
+    monkeypatch.setattr(os, "geteuid", lambda: own + 1)
+    files.writable_file(str(tmp_path / "plain" / "link"), overwrite=True)
+    for name in ("link", "x"):
+        with pytest.raises(UsageError, match="belongs to another user"):
+            files.writable_file(str(tmp_path / "shared" / name), overwrite=True)
+
+
+def test_a_link_in_a_log_dir_is_not_replaced(tmp_path):
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "meta.properties").touch()
+    (tmp_path / "logs" / "link").symlink_to(tmp_path / "x")
+    with pytest.raises(UsageError, match="is in the log dir"):
+        files.outside([], str(tmp_path / "logs" / "link"))
+
+
 def test_a_folder_that_refuses_is_named_before_the_work(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "access", lambda path, _: path != tmp_path)
     with pytest.raises(
