@@ -87,7 +87,10 @@ def page(report: LogDirReport) -> str:
         version=__version__,
         paths=[harmless_line(path) for path in report.paths],
         at=time(report.at),
-        verdicts=[(one, harmless_line(one.text), [*map(harmless_line, one.commands)]) for one in verdicts(report)],
+        verdicts=[
+            (one, harmless_line(one.text), harmless_line(one.advice), [*map(harmless_line, one.commands)])
+            for one in verdicts(report)
+        ],
         tiles=_tiles(report),
         parts={name: title for name, title in PARTS.items() if name in held},
         nothing=[text for name, text in NOTHING.items() if name not in held],

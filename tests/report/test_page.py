@@ -145,8 +145,11 @@ def test_hostile_names_stay_text(tmp_path):
     for number, name in enumerate(HOSTILE):
         log_dirs.write(folder, f"{name}-{number}", {0: content})
     log_dirs.write(folder, "bytes\udcff-0", {0: content[:-1] + b"!" + content})
-    page = made(folder, tmp_path / "report.html", 3)
+    future = batch([record(b"k", b"v")], base_offset=0, base_timestamp=4_102_444_800_000)  # it blocks retention
+    log_dirs.write(folder, "advice\u202e-0", {0: future, 1: content[:7] + b"\x01" + content[8:], 2: b""})
+    page = made(folder, tmp_path / "report.html", 3, "--config", "*:retention.ms=3600000")
     text = (tmp_path / "report.html").read_text()
+    assert "advice\\u202e-0" in "".join(page.texts)
     assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u206f]", text)
     assert not [name for name, _ in page.attributes if name.startswith("on")]
     assert text.count("<script") == 2
