@@ -10,7 +10,6 @@
 from __future__ import annotations
 
 from base64 import b64decode
-from binascii import Error as Base64Error
 from struct import pack
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
@@ -80,7 +79,7 @@ def guid_of_value(value: Mapping[str, Any], text: str, references: Sequence[Mapp
     if isinstance(stored, str):
         try:
             digest = b64decode(stored, validate=True)
-        except Base64Error:
+        except ValueError:
             digest = b""
         if len(digest) == DIGEST_SIZE:
             return str(UUID(bytes=digest))

@@ -262,7 +262,7 @@ def _set(settings: dict[str, Any], subject: str, value: Any) -> None:
 def has_registry_key(key: bytes | None) -> bool:
     """Return whether the key of a record is a schema registry's key."""
     names = _json(key)
-    return isinstance(names, dict) and names.get("keytype") in _KEY_TYPES
+    return isinstance(names, dict) and _text(names.get("keytype")) in _KEY_TYPES
 
 
 def _read(
@@ -316,7 +316,8 @@ def _object(value: object) -> dict[str, Any] | None:
 
 
 def _references(value: dict[str, Any]) -> list[dict[str, Any]]:
-    return [each for each in value.get("references") or () if isinstance(each, dict)]
+    found = value.get("references")
+    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
 
 
 def _reference(found: dict[str, Any]) -> Reference:

@@ -114,6 +114,7 @@ def test_subjects_have_their_settings():
         (b"no json", b"{}"),
         (b"[]", None),
         (b'{"keytype":"WHAT"}', b"{}"),
+        (b'{"keytype":[]}', b"{}"),
         (b'{"keytype":"SCHEMA"}', b"{}"),
         (b'{"keytype":"SCHEMA","subject":"s","version":"x"}', b"{}"),
         (b'{"keytype":"SCHEMA","subject":7,"version":1}', b"{}"),
@@ -129,6 +130,12 @@ def test_what_no_registry_wrote_is_noted_and_skipped(name, value):
     assert found.history[0].keytype is None
     assert found.history[0].why
     assert len(list(found.versions())) == 1
+
+
+@pytest.mark.parametrize("fields", [{"references": 5}, {"references": {"a": 1}}, {"md5": "\u00e9"}, {"md5": "AAAA"}])
+def test_fields_that_no_registry_wrote_are_ignored(fields):
+    (strange,), (plain,) = (store_of(schema(**each)).versions() for each in (fields, {}))
+    assert (strange.guid, strange.references) == (plain.guid, plain.references)
 
 
 def test_records_cut_at_every_byte_raise_nothing():
