@@ -142,7 +142,7 @@ class Code:
     LATER_SEGMENT = FindingCode("later-segment", "log", "An earlier segment is truncated, so this segment is deleted.", _START, "LogLoader, LogSegment")
     CLEANED_DISCARDS_SWAP = FindingCode("cleaned-discards-swap", "log", "A .swap file is deleted, because a .cleaned file has the same or a lower base offset.", _START, "LogLoader, LogSegment")
     BATCH = FindingCode("batch", "derived", "A batch of a snapshot of the metadata log is damaged.", "", "RecordsSnapshotReader")
-    NAME = FindingCode("name", "derived", "A node does not start with this snapshot name.", "Move the file away.", "Snapshots")
+    NAME = FindingCode("name", "log", "A node does not start with this snapshot name.", "Move the file away.", "Snapshots")
     # batches and records
     END_OF_LOG = FindingCode("end-of-log", "log", "A truncated batch at the end of a log.", _SALVAGE, "LogSegment.recover")
     ZERO_TAIL = FindingCode("zero-tail", "remark", "Zeros follow the last batch or entry: a preallocated file.", "", "FileRecords")
@@ -223,7 +223,7 @@ class Code:
     SNAPSHOT_FOOTER = FindingCode("snapshot-footer", "log", "A snapshot of the metadata log does not end with its footer.", "", "RecordsSnapshotReader")
     SNAPSHOT = FindingCode("snapshot", "log", "A snapshot of the metadata log is damaged, or does not fit the log.", "", "RecordsSnapshotReader")
     LEFTOVER = FindingCode("leftover", "remark", "A file or folder that a broker did not finish or did not remove.", "", "LogLoader")
-    NO_FILE = FindingCode("no-file", "remark", "A folder, pipe, socket or device has the name of a segment or index.", "Move it away.", "LogLoader")
+    NO_FILE = FindingCode("no-file", "log", "A folder, pipe, socket or device has the name of a segment or index.", "Move it away.", "LogLoader")
     UNKNOWN_FILE = FindingCode("unknown-file", "remark", "A broker does not write a file of this name here.", "", "LogLoader")
     # remote storage
     REMOTE_ABSENT = FindingCode("remote-absent", "log", "A segment that __remote_log_metadata lists is not in remote storage.", "", "KIP-405")

@@ -21,6 +21,7 @@ from kdump.rows.columns import decoded_field
 from kdump.rows.selection import may_hold_secrets
 from kdump.rows.values import RedactedRecord
 from kdump.segments.lazy_records import ChangedRecords
+from kdump.segments.regions import ENDS_INSIDE, TRAILING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -73,7 +74,7 @@ class Redactor:
 
 def bare(damage: AnyDamage) -> AnyDamage:
     """Return damage without its reason and the expected and found values: they may show parts of a payload."""
-    reason = f"its {damage.kind} is wrong"
+    reason = ENDS_INSIDE if damage.kind == TRAILING else f"its {damage.kind} is wrong"
     if isinstance(damage, DamageError):
         return type(damage)(damage.kind, reason, position=damage.position)
     return damage._replace(reason=reason, expected=None, found=None)

@@ -80,6 +80,8 @@ class Padding(NamedTuple):
 
 
 ENDS_INSIDE: Final = "the file ends inside a batch"
+TRAILING: Final = "trailing"
+"""The kind of :class:`Trailing` as a damaged range."""
 """The reason of a truncated last batch, in every command."""
 
 
@@ -94,7 +96,7 @@ class Trailing(NamedTuple):
 
     def damage(self) -> Damage:
         """Return the bytes as a damaged range. :mod:`kdump.segments.log_end` decides whether they are damage."""
-        return Damage(self.position, self.size, "trailing", ENDS_INSIDE, self.position, found=self.size)
+        return Damage(self.position, self.size, TRAILING, ENDS_INSIDE, self.position, found=self.size)
 
 
 Region: TypeAlias = Batches | Damage | Padding | Trailing

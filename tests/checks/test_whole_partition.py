@@ -818,7 +818,7 @@ def test_a_folder_with_the_name_of_a_segment_below_the_log_start_is_a_remark(tmp
     (place / f"{0:020}.log").unlink()
     (place / f"{0:020}.log").mkdir()
     (tmp_path / ".kafka_cleanshutdown").touch()
-    assert "no-file" in [line["code"] for line in findings(place, status=3)]
+    assert ("no-file", "log") in [(line["code"], line["level"]) for line in findings(place, status=3)]
     (tmp_path / "log-start-offset-checkpoint").write_text("0\n1\norders 0 1\n")
     assert [line["code"] for line in findings(place, status=4)] == ["no-log"]
 

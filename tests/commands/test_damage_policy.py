@@ -89,6 +89,11 @@ def test_damage_in_json_lines_has_the_sentence_as_its_reason(place):
     assert (damage["damage"], damage["reason"]) == ("trailing", ENDS)
 
 
+def test_a_truncated_batch_has_its_sentence_without_payloads_too(place):
+    truncate(place / "d" / "c-none-0", -1)
+    assert ENDS in kdump("dump", "d", "--no-payload", "-o", "jsonl", cwd=place).stdout.decode()
+
+
 REFUSED = {
     "explain": ["explain", "c-none-0@3", "--in", "d"],
     "groups": ["groups", "d"],

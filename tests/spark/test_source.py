@@ -93,6 +93,7 @@ def test_decode_reads_the_schemas_of_the_log(spark, registries):
         ({"output": "findings", "startingOffset": "1"}, "startingOffset: output=findings always covers whole"),
         ({"columns": "valueDecoded"}, "need the option schema"),
         ({"schema": "t-value"}, "schema 't-value': no record of the topic _schemas is in the given paths"),
+        ({"partition": "0-3000000"}, "of at most 1000000, separated by commas, found '0-3000000'"),
         ({"decode": "yes"}, "option decode: expected none, auto, avro, protobuf or json, found 'yes'"),
         ({"startingOffset": "5", "endingOffset": "4"}, "option endingOffset: 4 is below startingOffset 5"),
     ],

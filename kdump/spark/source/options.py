@@ -225,11 +225,17 @@ def _keys(text: str) -> tuple[tuple[str, str], ...]:
     return found
 
 
+_MOST_PARTITIONS: Final = 1_000_000
+
+
 def _partitions(text: str) -> frozenset[int]:
     found: set[int] = set()
     for part in _names(text):
         first, _, last = part.partition("-")
-        found.update(range(_whole(first), _whole(last or first) + 1))
+        numbers = range(_whole(first), _whole(last or first) + 1)
+        if len(numbers) > _MOST_PARTITIONS:  # a typing error, which would fill the memory
+            raise ValueError(part)
+        found.update(numbers)
     return frozenset(found)
 
 
@@ -305,7 +311,10 @@ def _of_questions() -> list[Option]:
 OPTIONS: Final = (
     Option("topic", _names, "names or globs, separated by commas", "Read only these topics."),
     Option(
-        "partition", _partitions, "numbers or ranges such as 0-3, separated by commas", "Read only these partitions."
+        "partition",
+        _partitions,
+        f"numbers or ranges such as 0-3, of at most {_MOST_PARTITIONS}, separated by commas",
+        "Read only these partitions.",
     ),
     Option("startingOffset", *_NUMBER, "The first offset to read."),
     Option("endingOffset", *_NUMBER, "Read records below this offset."),

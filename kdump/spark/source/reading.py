@@ -37,7 +37,7 @@ from kdump.rows.selection import DamagedRange, SelectedBatch
 from kdump.segments import log_end
 from kdump.segments import resync as segments_read
 from kdump.segments.lazy_records import in_chunks
-from kdump.segments.regions import ENDS_INSIDE, Damage, Padding, Trailing
+from kdump.segments.regions import ENDS_INSIDE, TRAILING, Damage, Padding, Trailing
 from kdump.spark.source import options as words
 from kdump.spark.source import schema
 from kdump.spark.source.marks import lose
@@ -57,8 +57,6 @@ if TYPE_CHECKING:
     from kdump.spark.source.planning import Split
     from kdump.transaction_replay.outcomes import Outcomes
 
-TRAILING: Final = "trailing"
-"""The kind of damage for a truncated batch at the end of a file."""
 GROWING: Final = "a broker was writing this batch when the file was listed"
 """The reason of a truncated batch that a broker was writing during the listing. It is not an error."""
 UNREADABLE: Final = "unreadable"
