@@ -15,8 +15,6 @@ from kdump.log_dirs.remote import shown_paths
 from kdump.log_salvage import partitions, writer
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from kdump.broker_start.shortfall import Shortfall
     from kdump.log_salvage.partitions import Salvaged
 
@@ -91,19 +89,16 @@ def command(
     )
     all_written = [one.written for one in all_done]
     missing = sum(len(gap) for one in all_done for gap in one.account.gaps)
-    back = _back(found.replicas, all_done)
-    run.note(_conclusion(all_written, missing, lacking, out, run, back) + run.pace)
+    run.note(_conclusion(all_written, missing, lacking, out, run, _back(all_done)) + run.pace)
     return run.status
 
 
-def _back(copies: Mapping[str, partitions.Replicas], done: list[Salvaged]) -> str:
+def _back(done: list[Salvaged]) -> str:
     """Return the end of the last note: whether records that DeleteRecords removed may reappear on a broker."""
-    hidden = [bool(copies[one.name].log_start_entries(one.written)) for one in done]
     reappear = any(
-        not is_hidden and (copies[one.name].log_start is None or one.written.below_log_start is not None)
-        for one, is_hidden in zip(done, hidden, strict=True)
+        not one.log_start_entries and (one.log_start is None or one.written.below_log_start is not None) for one in done
     )
-    if not any(hidden):
+    if not any(one.log_start_entries for one in done):
         return ": records that DeleteRecords removed may reappear" if reappear else ""
     others = "; those of other partitions may reappear" if reappear else ""
     return f" except log-start-offset-checkpoint, which hides records that DeleteRecords removed{others}"

@@ -94,6 +94,8 @@ class Salvaged(NamedTuple):
     """The errors of ``partition.metadata`` files that could not be read."""
     log_start: int | None
     """The highest log start offset of the replicas, or None if no checkpoint has one."""
+    log_start_entries: list[PartitionOffset]
+    """The entry for log-start-offset-checkpoint, if it gets one."""
 
     def report(self, report: Reporter) -> None:
         """Report the batches that were written, the bytes that were not recovered, and the missing offsets."""
@@ -190,7 +192,7 @@ def write(
     with files.new_folder(out, last=writer.LOGS, access=access, note=note) as folder:
         writer.begin(folder, access)
         for one in _salvaged(jobs, folder, how.limits, found.replicas, progress):
-            log_starts += found.replicas[one.name].log_start_entries(one.written)
+            log_starts += one.log_start_entries
             unread += one.unreadable
             yield one
         writer.write_log_starts(folder, log_starts, access)
@@ -224,7 +226,8 @@ def _salvage(
         log_start=replicas.log_start,
         report=Reporter(damage=refused.append, fail=errors.append, progress=progress),
     )
-    return Salvaged(name, written, account, tuple(refused), tuple(errors), replicas.log_start)
+    entries = replicas.log_start_entries(written)
+    return Salvaged(name, written, account, tuple(refused), tuple(errors), replicas.log_start, entries)
 
 
 def _name(part: Partition) -> str:
