@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple, Typ
 from kdump.errors import Reporter
 from kdump.internal_topics import DECODER_SWITCHES
 from kdump.internal_topics.secrets import connect_config
+from kdump.log_dirs.file_names import Name
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_reader import replicas
 from kdump.log_reader.reader import PartitionReader
@@ -323,6 +324,10 @@ class ConnectTopics:
         for partition in replicas.each_once(known, report.note, ""):
             if partition.topic is not None and partition.topic not in DECODER_SWITCHES:
                 self._partitions.setdefault(partition.topic, []).append(partition)
+
+    @property
+    def names(self) -> list[Name]:
+        return [Name(topic, each.partition) for topic, found in self._partitions.items() for each in found]
 
     def absent(self, named: ConnectNames) -> list[str]:
         """Return the names in ``named`` that no topic has."""

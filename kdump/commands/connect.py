@@ -60,7 +60,7 @@ def command(paths: tuple[str, ...], *, output: str, quiet: bool, **given: Any) -
     )
     named = ConnectNames(given["configs_topic"], given["status_topic"], given["offsets_topic"])
     absent = topics.absent(named)
-    run.absent([f"there is no topic {topic} in {shown_paths(paths)}" for topic in absent])
+    run.absent(Wanted(topics=tuple(absent)).missing(topics.names, paths))
     found = [names for names in topics.clusters(named) if names.configs not in absent]
     if not found and not run.statuses:
         run.absent(

@@ -78,8 +78,11 @@ def test_names_that_say_nothing(logs, tmp_path):
 @pytest.mark.parametrize("option", ["--configs-topic", "--status-topic", "--offsets-topic"])
 def test_a_named_topic_that_is_absent_is_an_error(logs, option):
     done = run(logs, option, "nosuch", status=1)
-    assert f"error: there is no topic nosuch in {logs}" in done.stderr.decode()
+    assert f"error: no partition of topic 'nosuch' is in {logs}" in done.stderr.decode()
     assert bool(done.stdout) == (option != "--configs-topic")
+    near = run(logs, option, "connect-config", status=1)
+    assert "topic 'connect-config' is in" in near.stderr.decode()
+    assert "did you mean 'connect-configs'?" in near.stderr.decode()
 
 
 def test_topics_whose_names_begin_like_those_of_kafka(logs, tmp_path):
