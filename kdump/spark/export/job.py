@@ -398,8 +398,7 @@ class Work:
                 counted = parquet.write(self.spark, self.splits, options, self.output, layout, parts)
             else:
                 frame, counts = counting.records(self.spark, self.splits, options)
-                if isinstance(self.output, Table):
-                    self.output.offsets = self._offsets()
+                self.output.will_hold(self._offsets())
                 self.output.write(
                     frame, self.export.partition_by, self.options.names, target_file_size=self.export.target_file_size
                 )

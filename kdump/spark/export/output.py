@@ -234,6 +234,9 @@ class Output(Folder):
             for name, kept in before.items():
                 self._spark.conf.set(name, kept)
 
+    def will_hold(self, offsets: dict[str, tuple[int, int]]) -> None:
+        """Receive the first and last offset to write of each partition. Only the commit of a table holds them."""
+
     def write_damaged(self, rows: DataFrame | None) -> None:
         """Write the damaged ranges as Parquet, which can store their bytes; for None a file without rows."""
         with writing(self.shown):
@@ -335,8 +338,7 @@ class Table(Output):
         super().__init__(spark, beside(table), "parquet")
         self._table, self._writer, self._mode = table, form, mode
         self._account: Output = self
-        self.offsets: dict[str, tuple[int, int]] = {}
-        """The first and last offset of each partition to write, for COMMIT_FACTS."""
+        self._offsets: dict[str, tuple[int, int]] = {}
 
     @property
     def is_parquet(self) -> bool:
@@ -378,6 +380,9 @@ class Table(Output):
         """Return the table's name with None as its number of rows, because kdump cannot count them."""
         return {self._table: None}
 
+    def will_hold(self, offsets: dict[str, tuple[int, int]]) -> None:
+        self._offsets = offsets
+
     def _commit_of(self, run: str | None) -> str | None:
         """Return the version or snapshot of the table with the rows of a run, "" if none has. None: unknown."""
         from pyspark.errors import AnalysisException
@@ -402,7 +407,7 @@ class Table(Output):
         account.write_text(WRITING, json.dumps(facts))
         writer = rows.write.format(self._writer).mode(self._mode)
         if self._writer in COMMIT_FACTS:
-            text = json.dumps({"kdump": __version__, **facts, "offsets": self.offsets})
+            text = json.dumps({"kdump": __version__, **facts, "offsets": self._offsets})
             writer = writer.option(COMMIT_FACTS[self._writer], text)
         try:
             (writer.partitionBy(*folders) if folders else writer).save(self._table)
