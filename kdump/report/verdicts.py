@@ -245,10 +245,16 @@ def _replicas(report: LogDirReport) -> Iterator[ReportVerdict]:
             "bad",
             f"Replicas of {many(len(names), 'partition')} disagree: {_named(names)}"
             + (f"; {many(loses, 'record')} would be lost." if loses else "."),
-            "Choose the leader before brokers start: the side with the older history truncates its log.",
+            f"Choose the leader before brokers start.{_TRUNCATES if loses else ''}",
             (report.command("diff"),),
             "replicas",
         )
+
+
+_TRUNCATES: Final = (
+    " The replica that lacks the newest leader epoch truncates its log to the offset where the epochs part, and loses "
+    "its records from there on."
+)
 
 
 def _disk(report: LogDirReport) -> Iterator[ReportVerdict]:

@@ -147,6 +147,18 @@ def test_events_and_replicas_are_those_of_the_commands(tmp_path):
     assert pairs["command"] == f"kdump diff {one} {other}"
 
 
+def test_the_verdict_says_which_replica_loses_which_records(tmp_path):
+    for number, (last, epochs) in enumerate([(8, {0: 0}), (5, {0: 0, 2: 5})]):
+        records = b"".join(batch([record(b"k", b"v")], base_offset=offset, leader_epoch=0) for offset in range(last))
+        log_dirs.replica(tmp_path / str(number), {0: records}, epochs=epochs)
+        log_dirs.node(tmp_path / str(number), number)
+    text = " ".join(kdump("report", tmp_path / "0", tmp_path / "1").stdout.decode().split())
+    assert "Replicas of 1 partition disagree: orders-0; 3 records would be lost." in text
+    assert (
+        "The replica that lacks the newest leader epoch truncates its log to the offset where the epochs part" in text
+    )
+
+
 def test_topics_and_partitions_narrow_all_answers():
     narrow = ("--topic", "multi", "--partition", "1")
     found = report(BROKER, *AT, *narrow)["answers"]
