@@ -75,7 +75,7 @@ class RebuiltPartition:
     replicas: tuple[int, ...]
     lost: tuple[LostOffsets, ...]
     uncommitted: int
-    """The number of offsets from the highest known high watermark on, which ``--committed-only`` leaves out."""
+    """The number of offsets from the highest known high watermark on; with ``--committed-only`` those left out."""
     bytes: int
 
 

@@ -234,6 +234,8 @@ class _Planning:
         uncommitted = 0 if watermark is None else max(0, taken_end - watermark)
         if wanted.committed_only and watermark is not None and watermark < end:
             log.cut(watermark)
+            cut = [one for one in log.left_out if one.kind == "uncommitted"]
+            uncommitted = sum(until - start for start, until in map(_missing, cut))
             end = max(watermark, log.taken[-1].last_offset + 1 if log.taken else 0)
         segments = self._segments(end)
         first = segments[0].base_offset if segments else end

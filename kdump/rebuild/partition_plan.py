@@ -111,7 +111,8 @@ class PartitionPlan:
     - ``state``: ``lost`` (no copy), ``partial`` (offsets are lost), ``merged`` (from several copies) or ``whole``.
     - ``log_start`` and ``end``: the log start offset and the log end offset of the new log.
     - ``leader_epoch``: the highest leader epoch of all copies, or -1. The epoch of the new leader must be higher.
-    - ``uncommitted``: the number of offsets from the highest known high watermark (if any) on, left out or not.
+    - ``uncommitted``: the number of offsets from the highest known high watermark (if any) on. If they are left out,
+      the number of offsets of the left-out batches. The first of these may begin below the high watermark.
     - ``repaired``: whether a copy that was read is damaged, or a copy is left out. Offsets may still be lost.
     - ``notes``: sentences for the user. ``unreadable``: sentences about unreadable files.
     """

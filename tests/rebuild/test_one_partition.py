@@ -179,12 +179,16 @@ def test_committed_only_ends_at_the_high_watermark(tmp_path):
     assert (plan(tmp_path).uncommitted, plan(tmp_path).end) == (4, 9)
     found = plan(tmp_path, committed_only=True)
     assert (found.state, found.end, log_of(found)) == ("whole", 5, {0: batches(0, 3, 5)})
+    assert found.uncommitted == 4
     assert [(one.kind, one.first_offset, one.end_offset) for one in found.left_out] == [("uncommitted", 5, 9)]
 
 
 def test_offsets_of_a_batch_around_the_high_watermark_are_left_out_and_not_absent(tmp_path):
     copy(tmp_path, 1, {0: HEALTHY}, replication=4)
-    (lost,) = plan(tmp_path, committed_only=True).lost
+    found = plan(tmp_path, committed_only=True)
+    assert [(one.first_offset, one.end_offset) for one in found.left_out] == [(3, 9)]
+    assert (plan(tmp_path).uncommitted, found.uncommitted) == (5, 6)
+    (lost,) = found.lost
     why = "the batch has offsets at or above the high watermark 4"
     assert (lost.from_offset, lost.until_offset, lost.why) == (
         3,
