@@ -148,10 +148,10 @@ def command(words: tuple[str, ...], *, schema: bool, **given: Any) -> int:
       kdump sql -f query.sql /var/kafka -o parquet --out rows.parquet
       kdump sql --schema
 
-    Each kind of line that a command prints with -o jsonl is a view: records, batches, damage, offsets, transactions,
-    groups, stats and more. kdump reads only files and bytes that may match conditions on topic, partition, offset,
-    timestamps, key and producerId. Only SELECT and EXPLAIN run; a query opens no file and changes nothing. On a
-    terminal, PATHs without a query open a prompt.
+    The lines that commands print with -o jsonl are views: records, batches, damage, offsets, transactions, groups,
+    stats and more, but not those of explain, connect and coordinator. kdump reads only files and bytes that may match
+    conditions on topic, partition, offset, timestamps, key and producerId. Only SELECT and EXPLAIN run; a query opens
+    no file and changes nothing. On a terminal, PATHs without a query open a prompt.
 
     Exit status: 0 answered; 1 something cannot be read or the query fails; 2 wrong usage or a wrong query; 3 damage
     was found; 4 only derived files are wrong.
