@@ -412,7 +412,7 @@ class ToolCall:
         try:
             call, (file, position, seen), files = json.loads(base64.urlsafe_b64decode(cursor.encode()))
             end = PageEnd(file, int(position), int(seen))
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError, RecursionError):
             raise CallError("the cursor is not from this server: leave it out for the first page") from None
         if call != self._call():
             raise CallError("the cursor belongs to other arguments: use the arguments of the previous page")

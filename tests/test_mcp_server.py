@@ -1,6 +1,7 @@
 """``kdump mcp``: a tool returns the same rows as its command, and reads nothing outside its roots."""
 
 import asyncio
+import base64
 import json
 import os
 import shutil
@@ -160,6 +161,12 @@ def test_a_page_of_a_dump_is_read_from_the_end_of_the_page_before(tmp_path):
         os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))
     rest = call("dump", options, limit=1000, cursor=page["nextCursor"])
     assert (page["rows"] + rest["rows"], rest["damage"]) == (whole, [])
+
+
+@pytest.mark.parametrize("text", ["x", "[1]", '["a",["f",Infinity,0],[]]', "[" * 100_000])
+def test_a_cursor_of_another_server_is_refused(text):
+    with pytest.raises(CallError, match="the cursor is not from this server"):
+        call("offsets", cursor=base64.urlsafe_b64encode(text.encode()).decode())
 
 
 def test_a_page_walks_the_folders_once(monkeypatch):

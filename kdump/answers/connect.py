@@ -201,10 +201,10 @@ class ConnectCluster:
     def _commit(self, name: str, value: dict[str, Any] | None) -> bool:
         """Apply the task configs since the last commit if they are complete; return whether ``value`` is valid."""
         count = (value or {}).get("tasks")
-        if not isinstance(count, int):
+        if type(count) is not int or count >= 1 << 31:
             return False
         found = self._connector(name)
-        found.inconsistent = not found.deferred.keys() >= set(range(count))
+        found.inconsistent = sum(0 <= number < count for number in found.deferred) < count
         if not found.inconsistent:
             found.tasks |= found.deferred
         found.deferred, found.count = {}, count
@@ -271,7 +271,8 @@ class ConnectCluster:
             self._topic,
             found.timestamp,
         )
-        for number in range(found.count):
+        is_sane = found.count <= _MOST_TASKS
+        for number in range(found.count) if is_sane else sorted(found.tasks):
             state = self._states.get((name, number), {})
             shown = self._shown(found.tasks.get(number, {}))
             yield ConnectTaskLine(name, number, state.get("state"), state.get("worker_id"), state.get("trace"), shown)
@@ -287,6 +288,8 @@ def _properties(value: dict[str, Any] | None) -> dict[str, str | None] | None:
 
 _NAMES: Final = re.compile(r".*(?:connect|config|status|offset|storage).*", re.IGNORECASE | re.DOTALL)
 """Pattern of the names of topics whose keys are examined, apart from unnamed logs."""
+_MOST_TASKS: Final = 100_000
+"""A commit of more tasks is damaged: only the tasks with a config have a line."""
 _SAMPLE: Final = 32
 """Maximum number of records that are read to determine the role of a topic from their keys."""
 

@@ -304,6 +304,6 @@ def _table() -> tuple[int, ...]:
 def fingerprint(found: AvroType) -> bytes:
     """Return the CRC-64-AVRO of a schema (8 bytes, little endian), which single-object encoding uses."""
     value, table = _EMPTY, _table()
-    for byte in canonical_form(found).encode():
+    for byte in canonical_form(found).encode("utf-8", "replace"):  # as Java does
         value = (value >> 8) ^ table[(value ^ byte) & 0xFF]
     return value.to_bytes(8, "little")

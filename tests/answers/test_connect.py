@@ -47,6 +47,14 @@ def test_fewer_tasks_and_a_commit_that_is_incomplete():
     assert not lines(replayed(connector(), task(0), task(1), task(2), commit(2)), ConnectorLine)[0].inconsistent
 
 
+def test_a_commit_of_billions_of_tasks_ends_at_once():
+    cluster = replayed(connector(), task(0), commit(1), commit(2**31 - 1))
+    (line,) = lines(cluster, ConnectorLine)
+    assert (line.inconsistent, line.tasks) == (True, 2**31 - 1)
+    assert [line.task for line in lines(cluster, ConnectTaskLine)] == [0]
+    assert lines(replayed(connector(), commit(2**31)), ConnectorLine)[0].tasks == 0
+
+
 def test_a_deleted_connector_is_gone_and_its_offsets_stay():
     offset = ("offsets", '["a",{"file":"x"}]', {"position": 5})
     cluster = replayed(connector(), task(0), commit(1), offset, ("configs", "connector-a", None))

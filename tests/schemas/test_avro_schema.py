@@ -102,3 +102,8 @@ def test_fingerprints(schema, canonical, crc):
     found = parse(json.dumps(schema))
     assert canonical_form(found) == canonical
     assert fingerprint(found) == crc.to_bytes(8, "little", signed=True)
+
+
+def test_half_of_a_surrogate_pair_counts_as_a_question_mark_as_in_java():
+    half, mark = ({"type": "enum", "name": "E", "symbols": [symbol]} for symbol in ("\ud800", "?"))
+    assert fingerprint(parse(json.dumps(half))) == fingerprint(parse(json.dumps(mark)))

@@ -294,9 +294,10 @@ def test_an_output_that_somebody_made_while_it_was_replaced_is_for_people_to_jud
 def test_a_commit_that_is_none_of_kdumps_is_reported(spark, tmp_path):
     out = tmp_path / "out"
     publish(spark, out, OLD, "error")
-    (out / commit.COMMIT).write_text("{}")
-    with pytest.raises(KdumpError, match=r"_commit\.json was not written by kdump"):
-        finish(spark, out, NEW, "append")
+    for text in ("{}", "[]", "5", "", "[" * 100_000):
+        (out / commit.COMMIT).write_text(text)
+        with pytest.raises(KdumpError, match=r"_commit\.json was not written by kdump"):
+            finish(spark, out, NEW, "append")
 
 
 def test_what_appears_at_the_target_at_the_last_moment_is_not_replaced(spark, tmp_path, monkeypatch):

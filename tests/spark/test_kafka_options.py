@@ -217,3 +217,9 @@ def test_every_option_that_is_taken_or_ignored_is_reported():
     taken = (option.name.split(", ") for option in kafka_options.OPTIONS if option.fate == kafka_options.TAKEN)
     known = {*shared, *(name.lower() for name in kafka_options.NAMES), "kafka.isolation.level"}
     assert {name.lower() for names in taken for name in names} <= known
+
+
+@pytest.mark.parametrize("paths", ["5", "null", "[1]", "{}", "x", "[" * 100_000])
+def test_paths_are_an_array_of_texts(paths):
+    with pytest.raises(UsageError, match="option paths: expected a JSON array of texts"):
+        words.parse({"paths": paths})

@@ -187,10 +187,4 @@ def _put_in_place(output: Output, name: str) -> None:
 def _read(output: Output) -> Commit | None:
     if not output.settle(COMMIT):
         return None
-    try:
-        commit: Commit = json.loads(output.read_text(COMMIT))
-        if not commit.keys() >= _FIELDS:
-            raise KeyError("a field is missing")
-    except (ValueError, KeyError, AttributeError) as reason:
-        raise KdumpError(f"{output.path}/{COMMIT} was not written by kdump: {reason}") from reason
-    return commit
+    return output.read_json(COMMIT, _FIELDS)

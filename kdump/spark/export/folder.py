@@ -7,6 +7,7 @@ target exists, and text files are replaced atomically. Renaming a folder is atom
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,7 +18,7 @@ from kdump.primitives.encodings import is_json
 from kdump.spark.failures import try_to, writing
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from pyspark.sql import SparkSession
 
@@ -189,6 +190,16 @@ class Folder:
             return bytes(stream.readAllBytes()).decode()
         finally:
             stream.close()
+
+    def read_json(self, name: str, fields: Collection[str]) -> dict[str, Any]:
+        """Return the JSON object in a file. Raises KdumpError if it is none, or lacks one of ``fields``."""
+        try:
+            found = json.loads(self.read_text(name))
+            if not isinstance(found, dict) or not found.keys() >= {*fields}:
+                raise ValueError("a field is missing")
+        except (ValueError, RecursionError) as reason:
+            raise KdumpError(f"{self.path}/{name} was not written by kdump: {reason}") from reason
+        return found
 
     def write_text(self, name: str, text: str) -> None:
         """Write or replace a file of JSON. A reader never sees a part of the text.

@@ -408,11 +408,5 @@ class Checkpoint:
                 self._output.delete(f"{CHECKPOINT}/{name}")
 
     def _read(self, number: int) -> dict[str, Any]:
-        name = f"{CHECKPOINT}/{number}.json"
-        try:
-            made: dict[str, Any] = json.loads(self._output.read_text(name))
-            if not {"settings", "offsets", "staging", "moves", "run", "account"} <= made.keys():
-                raise KeyError("a field is missing")
-        except (ValueError, KeyError, AttributeError) as reason:
-            raise KdumpError(f"{self._output.path}/{name} was not written by kdump: {reason}") from reason
-        return made
+        fields = ("settings", "offsets", "staging", "moves", "run", "account")
+        return self._output.read_json(f"{CHECKPOINT}/{number}.json", fields)

@@ -289,12 +289,9 @@ class Output(Folder):
     def _manifest(self) -> dict[str, Any] | None:
         if not self.settle(MANIFEST):
             return None
-        try:
-            manifest: dict[str, Any] = json.loads(self.read_text(MANIFEST))
-            if not isinstance(manifest["runs"], list):
-                raise TypeError("the runs in it are not a list")
-        except (ValueError, KeyError, TypeError) as reason:
-            raise KdumpError(f"{self.path}/{MANIFEST} was not written by kdump: {reason}") from reason
+        manifest = self.read_json(MANIFEST, ["runs"])
+        if not isinstance(manifest["runs"], list):
+            raise KdumpError(f"{self.path}/{MANIFEST} was not written by kdump: the runs in it are not a list")
         return manifest
 
     def write_runs(self, runs: list[Any], steps: int | None = None) -> int:
@@ -358,7 +355,7 @@ class Table(Output):
         commit.
         """
         if self.exists(WRITING):
-            killed = json.loads(self.read_text(WRITING))
+            killed = self.read_json(WRITING, ["began"])
             commit = self._commit_of(killed.get("run"))
             if commit is None or commit:
                 done = "did not complete. Check in the table's history if the table has its rows"

@@ -458,10 +458,15 @@ def read(option: Option, text: str) -> Any:
 
 
 def _paths(given: Mapping[str, str]) -> tuple[str, ...]:
-    paths = tuple(json.loads(given["paths"])) if "paths" in given else (given.get("path", ""),)
+    try:
+        paths = json.loads(given["paths"]) if "paths" in given else [given.get("path", "")]
+    except (ValueError, RecursionError):
+        paths = None
+    if not isinstance(paths, list) or not all(isinstance(path, str) for path in paths):
+        raise UsageError("option paths: expected a JSON array of texts")
     if not all(paths):
         raise UsageError("no path: name a segment, a partition folder or a log dir, as in .load(PATH)")
-    return paths
+    return tuple(paths)
 
 
 def _unknown(name: str) -> str:
