@@ -149,11 +149,9 @@ def live(partition: Partition) -> Partition | None:
     """Return a partition without .deleted, .cleaned and .swap files; None for a leftover folder or without a topic."""
     if partition.topic is None or leftover_state(partition.folder):
         return None
-    if len(partition.logs) == len(partition.segments):
-        return partition
     names = [SEGMENT_NAME.fullmatch(posixpath.basename(segment.path)) for segment in partition.segments]
     kept = [name is None or name["state"] is None for name in names]
-    return partition if all(kept) else partition._replace(segments=tuple(compress(partition.segments, kept)))
+    return partition._replace(segments=tuple(compress(partition.segments, kept)))
 
 
 def live_of(partitions: Iterable[Partition]) -> list[Partition]:
