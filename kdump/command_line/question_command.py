@@ -101,7 +101,7 @@ def taken(question: LogQuestion[Any], options: dict[str, Any]) -> Any:
 
 
 def tables_of(name: str) -> Callable[[list[AnswerLine]], Iterable[AnswerTable]]:
-    """Return the function that makes an answer's tables: the question's own, or :func:`plain_tables`."""
+    """Return the function that makes an answer's tables: ``tables`` of a module in TABLES, or :func:`plain_tables`."""
     if find_spec(f"{TABLES}.{name}") is None:
         from kdump.printers.answer_lines import plain_tables
 

@@ -38,7 +38,7 @@ SHOWN: Final = 10
 
 
 def share_done(done: int, total: int, shown: str, seconds: float) -> str:
-    """Return the progress after ``seconds``: percentage, bar if it fits, ``shown``, time left. Just ``shown`` at 0."""
+    """Return percentage, bar if it fits, ``shown`` and time left; only ``shown`` if ``done`` or ``total`` is 0."""
     if not done or not total:
         return shown
     part = min(1.0, done / total)
@@ -136,7 +136,7 @@ class Session:
 
     @property
     def pace(self) -> str:
-        """The bytes read and their rate as text; empty if there are none, or standard error is not a terminal."""
+        """The bytes of the progress line and their rate as text; empty at 0 bytes, or without a terminal."""
         if not self.progress.done or not on_terminal(sys.stderr, 2):
             return ""
         return f" ({exact_size(self.progress.done)} {pace(self.progress.done, self.progress.seconds)})"
@@ -264,7 +264,7 @@ def report_shortfalls(
 ) -> list[Shortfall]:
     """Warn of partitions of log dirs that lack all their records, also with --quiet; after SHOWN give only a number.
 
-    Return the reported partitions that have no bytes in any folder of ``partitions``, or [] if a store fails. Only
+    Return those (also beyond SHOWN) that have no bytes in any folder of ``partitions``, or [] if a store fails. Only
     whole log dirs are examined, because other paths do not show which folders are missing.
     """
     from kdump import checking

@@ -68,7 +68,7 @@ def hint_of(error: click.ClickException) -> str:
 
 
 def suggesting(error: click.ClickException, words: Sequence[str], commands: Collection[str]) -> click.ClickException:
-    """Return the error, with a suggestion if there is one. ``words`` is the command line after ``kdump``."""
+    """Return the error, or one with a suggestion in its place. ``words`` is the command line after ``kdump``."""
     command = None if getattr(error, "ctx", None) is None else error.ctx.command  # type: ignore[attr-defined]  # a usage error has it
     if isinstance(error, click.MissingParameter):
         text, line = " ".join(error.format_message().split()), ""  # click lists choices on lines of their own
@@ -90,7 +90,7 @@ def suggesting(error: click.ClickException, words: Sequence[str], commands: Coll
 
 
 def command_of_path(path: str) -> str | None:
-    """Return check for a folder, archive, compressed file, URI or unreadable path; dump for other files; else None."""
+    """Return check for a folder, local archive or compressed file, URI, unreadable path; dump for a file; else None."""
     if os.path.isdir(path):  # noqa: PTH112  pathlib raises where a name is too long
         return "check"
     from kdump.log_dirs import archives

@@ -21,7 +21,7 @@ FLAGS: Final = {
 
 
 def plain(words: Sequence[str]) -> tuple[str, Options, list[str]] | None:
-    """Return the arguments of :func:`classic` without click; None unless ``words`` are one --files and FLAGS."""
+    """Return the arguments of :func:`classic` without click; None unless ``words`` are one ``--files X`` and FLAGS."""
     files: list[str] = []
     flags: dict[str, Any] = {}
     rest = iter(words)
@@ -41,7 +41,7 @@ def classic(
 ) -> None:
     """Dump ``files``, a list separated by commas. ``given`` has the names of the options on the command line.
 
-    If one is ``raw_output``, a terminal gets control characters. Raises KdumpError for options that ``compat`` lacks.
+    If one is ``raw_output``, a terminal gets control characters. Raises KdumpError, as for options of other releases.
     """
     from kdump import kernel
     from kdump.dump_log_segments.dialects import segments as dialects

@@ -1,4 +1,4 @@
-"""``kdump get``: one record, or its batch, with every field."""
+"""``kdump get``: one record, or its batch, field by field."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def command(
 def partitions_of(
     topic: str | None, number: str | None, paths: tuple[str, ...], run: session.Session, wanted: Wanted
 ) -> list[Partition]:
-    """Return the folders of a partition, or all if ``topic`` is None. If absent: the named files of unknown topics."""
+    """Return the folders of a partition (``topic`` None: of all). If absent: logs of unknown topics in named files."""
     if topic is None:
         return list(Finder(wanted, run.report).find(paths))
     one = wanted._replace(topics=(topic,), partitions=frozenset({int(number or 0)}))
@@ -186,7 +186,7 @@ class Hide:
 
     @cached_property
     def columns(self) -> tuple[rows.Column, ...]:
-        """The columns of a record. Without --fields, -o table prints few. Raises UsageError for unknown ones."""
+        """The columns of a record. Raises UsageError for unknown or hidden names in --fields."""
         left_out = shared.KEY_COLUMNS | shared.VALUE_COLUMNS if self.no_payload else frozenset()
         known = (*rows.RECORD, rows.DECODED) if self.decode else rows.RECORD
         if self.fields:
@@ -290,7 +290,7 @@ def _tables(item: SelectedBatch, hide: Hide, *, batch: bool) -> None:
 
 
 def whole(batch: RecordBatch) -> Sequence[Record]:
-    """Return the records of a batch up to the first unreadable one, which the reader reports."""
+    """Return the records of a batch up to the first unreadable one."""
     count = 0
     with suppress(DamageError):
         for _ in batch.records():

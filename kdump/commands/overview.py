@@ -1,7 +1,7 @@
 """``kdump PATH``: prints a summary of log dirs, the result of checking their headers, and the commands to run next.
 
 Logs of more than CHECKED bytes together are not checked: a check of the headers of 1 GiB takes about a second.
-Of a single segment it prints the first batches instead.
+Of a single segment it prints the first batches instead of a summary and a check.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class _Verdict:
         self.lines = [total, *found, *(line for line in rest if NOTES not in line)]
 
     def _findings(self, verdicts: str) -> Iterator[str]:
-        """Yield the FINDINGS gravest findings (not those in ``verdicts``), the number of the others, and advice."""
+        """Yield the FINDINGS gravest findings without those in ``verdicts``, the number of the others, and advice."""
         self._found.sort(key=lambda each: (not each.fatal, not each.is_grave, each.level is not Level.LOG))
         advice: list[str] = []
         for finding in self._found[:FINDINGS]:

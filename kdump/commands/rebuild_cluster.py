@@ -210,6 +210,7 @@ def _prepare(
 
 
 def _confirmed(rebuilt: RebuiltCluster) -> bool:
+    """Ask before data is left out. Without a terminal, or if nothing is left out, return True without asking."""
     dropped = rebuilt.account.dropped
     if not dropped or not (sys.stdin.isatty() and sys.stderr.isatty()):
         return True

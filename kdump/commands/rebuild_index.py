@@ -1,4 +1,4 @@
-"""``kdump rebuild-index``: new .index, .timeindex and .txnindex files from a segment."""
+"""``kdump rebuild-index``: new .index, .timeindex and .txnindex files from segments."""
 
 from __future__ import annotations
 

@@ -152,7 +152,7 @@ def groups() -> dict[str, dict[str, str]]:
 def _as_in_java(params: Sequence[click.Parameter], args: Sequence[str]) -> list[str]:
     """Rewrite arguments for click: kafka-dump-log.sh also accepts ``-files`` and ``--print-data-log=true``.
 
-    Like kafka-dump-log.sh (jopt-simple 3 to 5), ignore the value of a flag, but warn unless it is ``true``.
+    Like kafka-dump-log.sh (jopt-simple 3 to 5), ignore the value of a flag. Warn unless it is ``true`` or empty.
     """
     options = {name: param for param in params for name in param.opts if name not in OWN}
     rest = iter(args)
@@ -175,10 +175,10 @@ def _as_in_java(params: Sequence[click.Parameter], args: Sequence[str]) -> list[
 
 
 class Root(click.Group):
-    """The group of subcommands, each imported when it is called."""
+    """The group of subcommands, each imported when it is needed."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the command line. With ``--files`` options may follow other words, as in kafka-dump-log.sh."""
+        """Parse the command line. With ``--files``, options may follow other words; help is :func:`files_help`."""
         if args[:1] and args[0].startswith("-"):
             args = _as_in_java(self.params, args)
         if any(word == "--files" or word.startswith("--files=") for word in args):
@@ -396,7 +396,7 @@ Exit status: as kafka-dump-log.sh; 2 wrong usage."""
 
 
 def main() -> object:
-    """Run the command that the command line names. Return its exit status (None: success). Raises KdumpError."""
+    """Run the command line; return the exit status (None: success). Prints errors of click, raises KdumpError."""
     try:
         return root.main(standalone_mode=False)
     except click.ClickException as error:

@@ -458,7 +458,7 @@ def is_log(path: str) -> bool:
 
 @contextmanager
 def bounded_memory(size: int) -> Iterator[None]:
-    """Limit this process to ``size`` bytes of data; on Linux, to ``size`` more than it has now."""
+    """Limit this process in the block to ``size`` bytes of data; on Linux, to ``size`` more than it has now."""
     import resource
 
     try:

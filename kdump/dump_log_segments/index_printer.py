@@ -1,7 +1,7 @@
 """Prints offset, time and transaction indexes and producer snapshots as DumpLogSegments does.
 
 Without --index-sanity-check, entries of offset and time indexes are compared with the log. Mismatches are reported at
-the end of the run. Compiled code confirms most entries of newer releases. Python compares the others.
+the end of the run. For newer releases compiled code confirms most entries. Python compares the others.
 Where the release stops, the functions raise DamageError or UnreadableError after the same output.
 """
 

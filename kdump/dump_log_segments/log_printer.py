@@ -260,7 +260,7 @@ class LogPrinter(LineValues):
 
 
 class LinesSoFar(NamedTuple):
-    """The state after a part: the position at which the next part starts, and the last printed offset."""
+    """The state after a part: the position at which the next part starts, and the last printed offset, or -1."""
 
     start: int = 0
     last_offset: int = -1
@@ -335,7 +335,7 @@ class PartPrinting:
 
 
 def _gaps(printer: LogPrinter, last: int, made: PartLines) -> list[tuple[int, int]]:
-    """Return the gaps of a part, first the one between ``last`` (the offset before it) and its first offset, if any."""
+    """Return the gaps of a part, first that from ``last`` (the offset before it, or -1) to its first offset, if any."""
     if made.last_offset == UNKNOWN:
         return []
     gaps, first = made.gaps, UNKNOWN + 1  # the offset that would follow UNKNOWN

@@ -77,13 +77,13 @@ class DumpRun:
         self.out.write(text.encode(errors="surrogateescape") + b"\n")
 
     def trailing(self, source: LocalFile, size: int) -> None:
-        """Print the number of bytes after the last complete batch: ``size``, or less if the file has shrunk."""
+        """Print the number of bytes after the last complete batch: ``size`` less those that the file has lost."""
         if size > source.lost:
             name = posixpath.basename(source.name)
             self.print(self.dialect.trailing_bytes.format(count=size - source.lost, name=name))
 
     def close(self, source: LocalFile) -> None:
-        """Print a warning if the file has shrunk while it was read."""
+        """Print a warning if the file has shrunk while it was read. The caller closes the file."""
         if source.lost:
             self.complain(
                 f"kdump: {source.name} became {source.lost} bytes shorter while it was read; kdump prints the bytes "

@@ -186,7 +186,7 @@ NOT_SALVAGEABLE: Final = frozenset({Code.OFFSET_TOO_HIGH, Code.RECORDS_MISSING})
 
 
 def salvageable(folders: Iterable[str]) -> list[str]:
-    """Return the partition folders that salvage can replace. A controller needs all changes of the metadata log."""
+    """Return the partition folders without that of the metadata log: a controller needs all changes of this log."""
     return [each for each in folders if basename(each) != METADATA_FOLDER]
 
 

@@ -443,7 +443,7 @@ def _lost(loses: Sequence[Finding], missing: Sequence[Finding], held: Sequence[F
 
 
 def _held(findings: Sequence[Finding]) -> str:
-    """Return the sentence on records in stray folders, which a broker does not serve."""
+    """Return the sentence on records in -stray, -delete and -future folders, which a broker does not serve."""
     names = list(dict.fromkeys(basename(finding.file).rpartition(".")[0] for finding in findings))
     shown = first_of(names, SHOWN)
     how = "the commands below restore them"

@@ -74,7 +74,7 @@ def read(data: Bytes) -> MetaProperties:
 
 
 def check(properties: MetaProperties, *, takes_reserved: bool = False) -> None:
-    """Raise DamageError if a key is missing, or if the version, the node's number or the directory id is invalid."""
+    """Raise DamageError if a needed key is missing, or if the version, node's number or directory id is invalid."""
     if not properties.values:
         raise DamageError("property", "the file holds no property", expected="version, node.id, cluster.id")
     version = properties.version

@@ -351,7 +351,7 @@ def frame_number(reader: Reader, name: str) -> int:
 
     A frame precedes the message. It has three unsigned varints: its own version (0 in 2.8, 1 since 3.0), and the type
     and the version of the message. Source: ``org.apache.kafka.server.common.serialization.AbstractApiMessageSerde``
-    (KIP-631). Raises PayloadError if the number is truncated, or from 32768 to 2 ** 31 - 1.
+    (KIP-631). Raises PayloadError if the number cannot be read, or is from 32768 to 2 ** 31 - 1.
     """
     position = reader.position
     try:

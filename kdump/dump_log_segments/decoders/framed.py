@@ -166,7 +166,6 @@ START: Final = "startOffset"
 END: Final = "endOffset"
 TXN_INDEX: Final = "txnIndexEmpty"
 EPOCHS: Final = "segmentLeaderEpochs"
-"""The field that is a map of offsets by leader epoch."""
 NAMES: Final = {
     "remoteLogSegmentState": SEGMENT_STATES,
     "remotePartitionDeleteState": PARTITION_STATES,
