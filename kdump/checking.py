@@ -1,7 +1,7 @@
 """The complete check of paths, for ``kdump check``, :func:`kdump.check` and SQL. Nothing is printed.
 
 :func:`found` yields the findings of paths. Callers that check partitions in workers call :func:`prepared` before, and
-pass the results to :meth:`CheckedPaths.steps`, which adds the comparison of log dirs and the dry starts of brokers.
+pass the results to :meth:`CheckedPaths.steps`, which adds the findings across log dirs, single folders and dry starts.
 """
 
 from __future__ import annotations
@@ -238,7 +238,7 @@ LOG_DIR_FILES: Final = frozenset({*READERS, file_names.BOOTSTRAP_SNAPSHOT})
 def log_dirs(
     paths: tuple[str, ...], partitions: Iterable[Partition], configs: Mapping[str, str]
 ) -> list[tuple[Files, str]]:
-    """Return log dirs for dry starts: PATHs if ``configs`` has a node.id, else of ``partitions``. Raises StoreError."""
+    """Return log dirs for dry starts: PATHs if ``configs`` has a node.id, else those of ``partitions`` in PATHs."""
     if node_id(configs) is not None:
         return _each_once(place for path in paths for place in _place(path))
     given = [each for path in paths for each in _given(path)]
@@ -322,7 +322,7 @@ def _holds(folder: str, path: str) -> bool:
 
 
 def searchable(paths: tuple[str, ...], configs: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the PATHs to search. If ``configs`` has a node.id, PATHs that are files or absent are left out."""
+    """Return the PATHs to search. If ``configs`` has a node.id, local PATHs that are files or absent are left out."""
     if node_id(configs) is None:
         return paths
     return tuple(path for path in paths if any(_is_folder(*place) for place in _place(path)))

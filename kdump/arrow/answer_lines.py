@@ -1,4 +1,4 @@
-"""Converts the lines of answers, and findings, to Arrow tables, with the types of the lines' annotations."""
+"""Converts the lines of answers, and findings, to Arrow tables. Makes the DDL of a schema for Spark."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 KIND: Final = "kind"
 _PLAIN: Final = {int: pa.int64(), float: pa.float64(), bool: pa.bool_(), str: pa.string()}
 _NAMED: Final = {"partition": pa.int32()}
-"""Column -> its type in the tables of records. The types of all other columns follow from annotations."""
+"""Column -> its type in the tables of records, which replaces the type of the annotation."""
 
 
 class LineColumns:
@@ -75,7 +75,7 @@ def findings_schema() -> pa.Schema:
 
 
 def finding_row(finding: Finding) -> dict[str, Any]:
-    """Return a finding as JSON, without ``kind`` and ``version``; ``expected`` and ``found`` become texts."""
+    """Return the JSON object of a finding without ``kind`` and ``version``; ``expected`` and ``found`` are texts."""
     line = {name: value for name, value in finding_line(finding).items() if name not in {KIND, "version"}}
     texts = {name: None if line[name] is None else str(line[name]) for name in ("expected", "found")}
     return {**line, **texts}

@@ -1,6 +1,6 @@
 """Collects the records of one file as rows, and makes Arrow record batches of the wanted columns (:class:`Rows`).
 
-The caller reads the file. Values of a batch are stored once; :meth:`Rows.take` repeats them for each row of the batch.
+The caller reads the file. Values of a batch are stored once, and repeated for each of its rows in the Arrow column.
 :mod:`kdump.arrow.recorded` makes columns of record fields.
 """
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from kdump.rows.selection import SegmentFacts
 
 ROWS: Final = 1 << 14
-"""An Arrow record batch is full with this many rows. The batch of the log that fills it may add more."""
+"""The default number of rows with which an Arrow record batch is full."""
 BYTES: Final = 2 << 20
 """A record batch is full with records of this size in bytes. DuckDB holds several record batches."""
 EARLIEST_MS: Final = -62_135_596_800_000
@@ -47,7 +47,7 @@ _MARKS: Final = {"aboveHighWatermark": ("high_watermark", "greater_equal"), "bel
 
 
 def growing(most: int) -> Iterator[int]:
-    """Yield sizes of record batches: 64 rows, so that the first rows come soon, then twice as many up to ``most``."""
+    """Yield sizes of record batches: first 64 rows, so that these come soon. The size doubles up to ``most``."""
     rows = 64
     while True:
         yield rows
@@ -65,7 +65,7 @@ def end_of_block(schema: pa.Schema) -> pa.RecordBatch:
 
 
 def schema_of(names: Iterable[str], typed: TypedColumns | None = None) -> pa.Schema:
-    """Return the schema of columns; ``typed`` has those of a subject. A field such as ``value.customer.id`` is text."""
+    """Return the schema of columns; ``typed`` has the typed ones. A field such as ``value.customer.id`` is text."""
     import pyarrow as pa
 
     fields = []
@@ -80,11 +80,12 @@ def schema_of(names: Iterable[str], typed: TypedColumns | None = None) -> pa.Sch
 
 
 class Rows:
-    """Collects rows of one file for Arrow. ``names`` are the columns, in order; ``typed`` makes those of a schema.
+    """Collects rows of one file for Arrow. ``names`` are the columns, in order; ``typed`` makes the typed ones.
 
     :meth:`read` selects the records of a batch by the bounds of ``wanted``, in compiled code. If it returns False, the
     caller selects the records and passes them to :meth:`add`. The two methods never fill the same Arrow record batch.
-    ``most_rows`` fill a record batch. With ``null_headers``, ``headers`` is null for a record without headers.
+    A record batch is full with ``most_rows`` (default ROWS) or BYTES; the batch of the log that fills it may add more.
+    With ``null_headers``, ``headers`` is null for a record without headers.
     """
 
     def __init__(
@@ -118,7 +119,7 @@ class Rows:
 
     @property
     def size(self) -> int:
-        """The bytes of the collected records (after :meth:`add`) or of their decompressed batches (:meth:`read`)."""
+        """The bytes of the records (after :meth:`read`: of decompressed batches) that are in no record batch yet."""
         return self._recorded.size
 
     @property

@@ -1,4 +1,4 @@
-"""Writes Arrow record batches as Parquet (zstd) or Arrow's IPC stream; converts tables to pandas and Polars."""
+"""Writes Arrow data as Parquet (zstd) or IPC stream, converts it to pandas and Polars, and limits pyarrow's memory."""
 
 from __future__ import annotations
 
@@ -197,7 +197,7 @@ class TableResult:
     def to_parquet(self, path: str | PathLike[str], *, overwrite: bool = False) -> int:
         """Write the table to a Parquet file; return the number of rows. The file appears when it is complete.
 
-        Raises UsageError if ``path`` is in an input, or exists without ``overwrite``; UnreadableError for a disk error.
+        Raises UsageError if ``path`` is in an input, or exists without ``overwrite``; UnreadableError if writing fails.
         """
         return to_parquet(self.to_arrow().to_reader(), path, overwrite=overwrite, inputs=self.paths)
 
@@ -237,10 +237,10 @@ def to_parquet(
     inputs: Iterable[str],
     note: Callable[[str], None] = discard,
 ) -> int:
-    """Write a stream of record batches to a new Parquet file; return the number of rows.
+    """Write a stream of record batches to a Parquet file; return the number of rows.
 
-    Raises UsageError if ``path`` cannot be written, exists without ``overwrite`` or is in one of ``inputs``, and
-    UnreadableError for a disk error.
+    Raises UsageError if ``path`` cannot be replaced, exists without ``overwrite`` or is in one of ``inputs``, and
+    UnreadableError if writing fails or is not permitted.
     """
     from kdump.output import files
 

@@ -154,7 +154,7 @@ def _parts(item: SelectedBatch, columns: Sequence[Column]) -> Iterator[tuple[lis
 
 BATCH_COLUMNS: Final = tuple(column for column in rows.BATCH if column.name != "kind")
 _BATCH_ROWS: Final = 1 << 13
-"""An Arrow record batch is full with this many rows. The batch run that fills it is not divided, and may add more."""
+"""Rows of a full Arrow record batch; the first ones are smaller. The batch run that fills it is not divided."""
 
 
 def of_batches(
@@ -242,7 +242,7 @@ def batch_schema(columns: Iterable[Column]) -> pa.Schema:
 
 
 _LEFT_OUT: Final = {"kind", "crcValid", "transactionState"}
-"""Columns that only text formats have, and columns whose values come from records or other batches."""
+"""Columns of batches that HEADER_COLUMNS, the columns of Spark's output ``batches``, leave out."""
 HEADER_COLUMNS: Final = tuple(
     column for column in rows.BATCH if column.name not in _LEFT_OUT and column.scope in ("file", "batch")
 )

@@ -1,7 +1,7 @@
 """Makes Arrow columns of record fields from objects (:class:`Objects`) or in compiled code (:class:`KernelColumns`).
 
-Both classes collect batches, and then return arrays of fields of :class:`kdump.formats.record.Record`. After that,
-``clear()`` must come before the next batch.
+Both classes collect records, and then return arrays of fields of :class:`kdump.formats.record.Record`. After that,
+``clear()`` must come before the next records.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def _headers(values: Sequence[Sequence[Header]], kind: pa.DataType) -> pa.Array:
 
 
 class _Binary:
-    """Builds an Arrow array of ``count`` bytes or text values, without an object for each value."""
+    """Builds an Arrow array of ``count`` values (bytes or texts), without an object for each value."""
 
     def __init__(self, count: int) -> None:
         self._ends, self._content, self._valid = array("i", [0]) * (count + 1), bytearray(), bytearray(count + 7 >> 3)

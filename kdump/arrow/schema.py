@@ -1,4 +1,4 @@
-"""The Arrow columns of records and batches. The records begin with the columns of Spark's Kafka source."""
+"""The Arrow columns of records, first those of Spark's Kafka source; the Arrow types of columns."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ class RowStream:
 
     ``lost`` receives each damaged range, after the rows before it and an empty record batch. ``change`` yields a batch
     without secrets; it is called only for partitions for which ``changes`` returns true. ``typed`` makes the columns
-    from a registry's schema. ``most_rows`` is the number of rows of a full record batch.
+    from a registry's schema. ``most_rows``: see :class:`kdump.arrow.columns.Rows`.
     """
 
     def __init__(

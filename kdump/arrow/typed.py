@@ -1,12 +1,12 @@
 """Decoded keys and values as Arrow columns with the types of their schemas (:class:`TypedColumns`).
 
-``keyDecoded`` and ``valueDecoded`` have the values, ``schemaId`` the schema id of the payload. ``problem`` is a reason,
-and ``why`` a sentence, if a payload has no schema, cannot be decoded, does not fit the types, or has bytes after its
-value.
+``keyDecoded`` and ``valueDecoded`` have the values, ``schemaId`` the schema id of the payload. ``problem`` is a word,
+and ``why`` a sentence, if a payload has no usable schema, cannot be decoded, does not fit the types, or has bytes after
+its value.
 
 Spark has no times of day, no unsigned integers and no nanoseconds. There, times of day and Avro's nanoseconds become
 the stored numbers, as in ``from_avro``. Protobuf's timestamps become microseconds, as in ``from_protobuf``; its
-``uint64`` becomes a decimal. Decimals of more than 38 digits in Spark and DuckDB, or 76 in Arrow, become text.
+``uint32`` and ``uint64`` become long and decimal. Decimals of more than 38 digits (in Arrow: 76) become text.
 """
 
 from __future__ import annotations
@@ -213,7 +213,7 @@ def _decimals(kind: pa.DataType, values: Sequence[int | None]) -> pa.Array:
 
 
 def _enums(symbols: Sequence[str], kind: pa.DataType, values: Sequence[int | str | None]) -> pa.Array:
-    """Return enum values as texts. An int is an index of ``symbols``; a str is a Protobuf number without a name."""
+    """Return enum values as texts or a dictionary. An int is an index of ``symbols``, a str a number without a name."""
     import pyarrow as pa
 
     if not pa.types.is_dictionary(kind):

@@ -34,7 +34,7 @@ RESERVED: Final = meta_properties.RESERVED_IDS
 
 
 class Ids(NamedTuple):
-    """The content of a ``meta.properties``. A value is None if the file lacks the key. ``version`` is 0 or 1."""
+    """The content of a ``meta.properties``. An id is None if the file lacks it. ``version`` is 1, else 0."""
 
     version: int
     node_id: int | None
@@ -51,12 +51,12 @@ class DirIds(NamedTuple):
 
     @property
     def is_missing(self) -> bool:
-        """Whether ``meta.properties`` or the log dir is missing: the broker does not start."""
+        """Whether ``meta.properties`` or the log dir is missing: a KRaft broker does not start."""
         return self.cause is not None and self.cause.code in {Code.META_PROPERTIES_MISSING, Code.LOG_DIR_MISSING}
 
     @property
     def is_closed(self) -> bool:
-        """Whether kdump has no permission to read the file. The broker may have the permission."""
+        """Whether kdump has no permission to read the file or the log dir. The broker may have the permission."""
         return self.cause is not None and self.cause.code is Code.FILE_UNREADABLE
 
 
@@ -223,7 +223,7 @@ class StartOptions(NamedTuple):
 class BrokerDirs:
     """The log dirs of one broker, with its metadata.log.dir. ``is_complete``: it is known to have no other log dirs.
 
-    ``metadata_dir`` is that config, else the first log dir. Unless ``is_complete``, one with a metadata log goes first.
+    ``metadata_dir`` is that config, else the first log dir; unless ``is_complete``, the first with a metadata log.
     """
 
     def __init__(self, found: Sequence[DirIds], options: StartOptions, *, is_complete: bool) -> None:
@@ -251,7 +251,7 @@ class BrokerDirs:
 
     @property
     def has_others(self) -> bool:
-        """Whether a KRaft broker must have further log dirs, because none of the given ones has its metadata log."""
+        """Whether a KRaft broker must have further log dirs, because its metadata.log.dir is not known."""
         is_known = self.is_complete or self._is_configured or METADATA_FOLDER in names(self.metadata_dir)
         return self.is_kraft and not is_known
 

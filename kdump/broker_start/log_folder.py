@@ -56,7 +56,7 @@ _BY_STATE: Final = {
 
 
 def _is_fixed(path: str) -> bool | None:
-    """Return whether a file is immutable or append-only. None: the file system has no such attributes."""
+    """Return whether a file is immutable or append-only; None if the file system has no such attributes."""
     known = records.is_fixed(path) if kernel.COMPILED else None
     if known is not None:
         return known
@@ -172,13 +172,13 @@ class LogDirFiles:
         return "full" if system.f_blocks and not system.f_bavail else ""
 
     def is_full_folder(self, entry: "Entry") -> bool:
-        """Return whether an entry is a folder with files: a broker cannot delete it. It can delete a link."""
+        """Return whether an entry is a folder that is not empty: a broker cannot delete it. It can delete a link."""
         is_link = self.files is LOCAL and os.path.islink(entry.path)  # noqa: PTH114  pathlib is slow to import
         return entry.is_folder and not is_link and next(iter(self.files.entries(entry.path)), None) is not None
 
 
 def may_write(owner: os.stat_result, found: os.stat_result) -> bool:
-    """Return whether the mode of ``found`` lets the ``owner`` of a log dir read and write a file, or use a folder.
+    """Return whether the mode of ``found`` lets the ``owner`` of a log dir (or root) read and write a file or folder.
 
     A broker opens segments and ``.lock`` for writing. It only reads checkpoints, and replaces them.
     """
@@ -248,7 +248,7 @@ class LogFolder:
 
     @cached_property
     def epochs(self) -> "tuple[EpochEntry, ...]":
-        """The leader epochs; empty if the file is absent. Raises StopsError for an invalid file."""
+        """The leader epochs; () without the file. Raises UnreadableError, and StopsError if a broker cannot read it."""
         return _parsed(self, file_names.LEADER_EPOCHS, leader_epoch.read, Code.LEADER_EPOCHS_BROKEN) or ()
 
 
@@ -280,7 +280,7 @@ class Loading(NamedTuple):
 
 
 def load(folder: LogFolder, how: Loading) -> LogStart:
-    """Return the result of loading the log of a folder. Raises UnreadableError, and StopsError if it cannot load."""
+    """Return the result of loading the log of a folder. Raises UnreadableError and :class:`StopsError`."""
     known = how.known
     if (loaded := _loaded_unchanged(folder, how)) is not None:
         return loaded
@@ -339,7 +339,7 @@ def _loaded_unchanged(folder: LogFolder, how: Loading) -> LogStart | None:
 
 
 def _parsed(folder: LogFolder, name: str, read: "Callable[[bytes], T]", code: FindingCode) -> T | None:
-    """Return the parsed file of a folder, or None if it is absent. Raises StopsError for an invalid file."""
+    """Return the parsed file of a folder, or None if it is absent. Raises StopsError if a broker cannot read it."""
     entry, shown = folder.inside.get(name), folder.shown(name)
     if entry is None:
         return None

@@ -4,10 +4,10 @@ A node always recovers the whole log. It deletes the log if a snapshot has a new
 end. Without a log, a node that is the only controller begins a new one.
 
 These prevent the start: a log that cannot be loaded, another topic id, a damaged ``quorum-state``, and a broken
-``bootstrap.checkpoint`` (:func:`bootstrap`). A broken, misnamed or missing snapshot prevents it, too. So does a record
-that is too new for the release or, on a controller, cannot be replayed. Sources: Kafka's KafkaMetadataLog
-(KafkaRaftLog from 4.1), FileQuorumStateStore, KafkaRaftClient, KRaftControlRecordStateMachine, RecordsSnapshotReader
-and QuorumController.
+``bootstrap.checkpoint`` (:func:`bootstrap`). A broken, misnamed or missing snapshot prevents it, too. So does a
+metadata.version or record that the release does not support and, on a controller, a record that cannot be replayed.
+Sources: Kafka's KafkaMetadataLog (KafkaRaftLog from 4.1), FileQuorumStateStore, KafkaRaftClient,
+KRaftControlRecordStateMachine, RecordsSnapshotReader and QuorumController.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Opening(NamedTuple):
     image: ClusterImage | None = None
 
     def image_at(self, end: int) -> ClusterImage | None:
-        """Return ``image``, or None if its log does not end at ``end``, or if the release must read each record."""
+        """Return ``image`` if its log is known to end at ``end``, and the newest release reads it; else None."""
         if self.image is None or self.sound is None or not self.release.is_newest:
             return None
         return self.image if self.sound.end == end == self.image.end_offset else None
@@ -285,7 +285,7 @@ def _batches(segment: Segment, end: int) -> Iterator[Batches]:
 
 
 def _snapshot(snapshot: SnapshotFile, release: StartRelease) -> Iterator[StartCause]:
-    """Yield the cause if a snapshot prevents the start. A truncated batch at the end is ignored."""
+    """Yield the first causes for which a snapshot prevents the start. A truncated batch at the end is ignored."""
     count = 0
     with snapshot.files.open(snapshot.path) as source:
         source.limit = snapshot.limit

@@ -118,26 +118,26 @@ class BrokerStart(NamedTuple):
     starts: bool | None
     """Whether the broker starts. None after ``start_alone()``, or for the reasons in :attr:`unknown`."""
     fatal: tuple[StartCause, ...] = ()
-    """The reasons why the broker does not start. Empty unless ``starts`` is False, or after ``start_alone()``."""
+    """The reasons why the broker does not start. If ``starts`` is None, only ``start_alone()`` sets them."""
     offline: tuple[OfflineDir, ...] = ()
     logs: tuple[LogStart, ...] = ()
     """The logs, including those that a failing start does not reach."""
     closed: Mapping[str, tuple[str, ...]] = {}
     """Log dir -> the shown paths in it that a broker opens for writing, but that its owner may not write."""
     no_writes: Mapping[str, str] = {}
-    """Log dir -> the reason why its file system cannot be written: ``full`` or ``mounted read-only``."""
+    """Log dir -> the reason why its file system cannot be written: ``full`` or ``mounted read-only``. Else no key."""
     unserved: tuple[StartCause, ...] = ()
     """The reasons why a broker starts, but becomes the leader of no partition."""
     unknown: tuple[StartCause, ...] = ()
     """The reasons why ``starts``, an outcome or an offset is None."""
     clean: frozenset[str] = frozenset()
-    """The log dirs with ``.kafka_cleanshutdown``."""
+    """The log dirs with ``.kafka_cleanshutdown``, without those that are offline before the logs are loaded."""
     checkpointed: Mapping[str, Checkpointed] = {}
     """Log dir -> the end offsets in its checkpoints."""
     lacks_remote_storage: bool = False
-    """Whether no log dir of the broker has a folder of RemoteIndexCache. False if the paths may lack a log dir."""
+    """Whether no log dir of the broker has a folder of RemoteIndexCache. False if a log dir may be missing."""
     is_sole_controller: bool = False
-    """Whether the node is a controller, and the files and configs name no other."""
+    """Whether the files and configs name no controller besides the node, and do not make it a broker alone."""
     image: "ClusterImage | None" = None
     """The image of the broker's own metadata log; None if there is none, or if it is empty or cannot be loaded."""
     bootstrap_release: str | None = None

@@ -301,7 +301,7 @@ class Repairs:
         return found.pop() if len(found) == 1 else None
 
     def _directory(self, cause: StartCause) -> str | None:
-        """Return the directory id in the broken file, if it is registered, or if the registered ids are unknown.
+        """Return the directory id in the broken file if it is registered, or if it is valid and no id is registered.
 
         Else return the registered id that no other log dir has; None if there are none or several such ids.
         """
@@ -331,7 +331,7 @@ class Repairs:
     def _begin_with_a_snapshot(self, cause: StartCause) -> Iterator[str]:
         """Yield the commands with which the node starts from a snapshot without the broken record.
 
-        If another node has a copy, or no offset comes before the record, yield a command that shows the metadata.
+        If another node has a copy, or the record's offset is 0 or unknown, yield a command that shows the metadata.
         """
         file = cause.file or ""
         folder = file if posixpath.basename(file).startswith(CLUSTER_METADATA) else posixpath.dirname(file)

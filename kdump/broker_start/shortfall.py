@@ -104,7 +104,7 @@ def _offsets(log_dir: LogDirFiles, name: str) -> Offsets:
 
 
 def checkpointed(offsets: Callable[[str], Offsets]) -> Checkpointed:
-    """Return the end offsets in the checkpoints of a log dir. ``offsets``: file name -> the offsets of the file."""
+    """Return the high watermarks and recovery points of a log dir. ``offsets``: file name -> its offsets."""
     found: Checkpointed = {}
     for what, name in (
         ("high watermark", file_names.HIGH_WATERMARKS),
@@ -139,7 +139,7 @@ def shortfalls(
     """Yield the partitions that lack all their records. ``takes`` returns whether a partition is requested.
 
     ``places`` are log dirs. ``partitions`` are the folders found in them. ``fail`` receives an unreadable file, which
-    ends the search in the log dirs of its broker. Raises StoreError.
+    ends the search in the log dirs of its broker. Grouping the log dirs may raise StoreError.
     """
     known = {part.files.shown(part.folder): part for part in partitions}
     for broker in brokers(places, StartOptions()):

@@ -61,7 +61,7 @@ def dry_start(
     image: ClusterImage | None = None,
     states: Mapping[str, LogDirState] | None = None,
 ) -> BrokerStart:
-    """Return the result of a broker's start. Raises StoreError. Other unreadable files make parts of it unknown.
+    """Return the result of a broker's start. Raises StoreError. Other unreadable files become parts of the result.
 
     ``known``: shown path of a folder -> facts from a check. ``image`` is the image of the metadata log, if all its
     records could be applied. ``states``: shown path of a log dir -> its state, if it was read before.
@@ -792,7 +792,7 @@ def _not_loaded(folder: LogFolder, cause: StartCause) -> LogStart:
 
 
 def _is_old(log_dir: LogDirFiles) -> bool:
-    """Return whether a log dir has no KRaft files. A broker of 0.8 has no ``meta.properties`` either."""
+    """Return whether a log dir has no KRaft files and no ``partition.metadata``, as one of a broker of 0.8."""
     if names(log_dir) & {METADATA_FOLDER, file_names.BOOTSTRAP_SNAPSHOT}:
         return False
     folders = (entry.path for entry in log_dir.entries.values() if entry.is_folder)

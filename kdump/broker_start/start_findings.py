@@ -99,7 +99,7 @@ class Context(NamedTuple):
 
 
 def findings(start: BrokerStart, context: Context) -> Iterator[Finding]:
-    """Yield the findings on one broker's start: fatal causes, log dirs and, without foreign log dirs, partitions."""
+    """Yield the findings on one broker's start: causes, log dirs and, if these are surely its own, partitions."""
     return _StartFindings(start, context).all()
 
 

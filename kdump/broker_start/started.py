@@ -314,7 +314,7 @@ def verdicts(started: Sequence[Started], found: Sequence[Finding], *, unreadable
 
 
 def _of_several(started: Sequence[Started]) -> StartVerdict:
-    """Return the sentence on log dirs of several brokers, and the command that checks them as one broker."""
+    """Return the sentence on log dirs of several brokers. With a node.id, add the command that checks them as one."""
     of_each = [(f"{each.label} ({', '.join(map(path_text, each.result.log_dirs))})") for each in started]
     text = (
         f"these are log dirs of {len(started)} brokers: {first_of(of_each, SHOWN)}. Each verdict below is for one "
@@ -383,7 +383,7 @@ def _are_trimmed(index: int, times: int) -> bool:
 
 
 def _index_sizes(part: Partition) -> tuple[int, int] | None:
-    """Return the sizes of the newest segment's indexes; None if one is missing or the folder is not in use."""
+    """Return the sizes of the newest segment's indexes; None if one is missing, or without a topic's folder in use."""
     logs = part.logs
     if part.topic in {None, CLUSTER_METADATA} or not logs or leftover_of(part):
         return None

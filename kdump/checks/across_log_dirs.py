@@ -72,7 +72,7 @@ def check(parts: Iterable[Partition], dirs: LogDirs, *, is_one_broker: bool = Fa
 
 
 def _topic_id(part: Partition) -> bytes | None:
-    """Return the topic id of a folder, or None for an invalid ``partition.metadata``, which another check reports."""
+    """Return the topic id of a folder; None without a valid ``partition.metadata``. Another check reports a bad one."""
     try:
         return part.topic_id(discard)
     except UnreadableError:
@@ -80,8 +80,6 @@ def _topic_id(part: Partition) -> bytes | None:
 
 
 class _Ids(NamedTuple):
-    """A log dir: its path, the shown path and the content of its ``meta.properties``, and its partitions."""
-
     path: str
     file: str
     properties: MetaProperties

@@ -72,15 +72,15 @@ def proves_end(
     """Return whether ``end`` is certain to be the end of the log after a clean stop.
 
     A broker that stops writes the log end as recovery point (LogManager.shutdown) and as the name of a producer
-    snapshot. ``evidence`` is the result of :func:`evidence_of`. If only one kind of file proves a later end, its file
-    counts as damaged. Give ``high_watermark`` only for a log without followers, where it equals the log end.
+    snapshot. ``evidence``: kind of file -> the end that it proves. If only one kind proves a later end, its file counts
+    as damaged. Give ``high_watermark`` only for a log without followers, where it equals the log end.
     """
     later = sum(offset > end for offset in evidence.values())
     return later <= 1 and (recovery_point == end or high_watermark == evidence.get(SNAPSHOT) == end)
 
 
 def indexed_end(segment: Segment) -> int:
-    """Return the offset after the last entry of ``.index`` or ``.timeindex``, whichever is lower; 0 if one is empty.
+    """Return the offset after the last entry of ``.index`` or ``.timeindex``, whichever is lower; 0 if one has none.
 
     An entry that does not rise is ignored, with all later entries. A broker adds entries to both indexes together
     (LogSegment.append), so a single damaged index proves nothing.

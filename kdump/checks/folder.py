@@ -62,7 +62,7 @@ READERS: Final[dict[str, tuple[Callable[[Bytes], object], IfBroken]]] = {
 }
 """File name -> the reader of the file, and the effect on a start if the file is invalid."""
 SMALL: Final = 1 << 8
-"""Files below this size, in bytes, are parsed only once if their content is equal."""
+"""The parsed content of files below this size, in bytes, is cached."""
 KNOWN_BY_NAME: Final = frozenset(each.name for each in file_names.FILES if each.format is None)
 
 
@@ -81,7 +81,7 @@ def check(
     """Yield the findings on the files beside the segments, except indexes, and on the states of folder and segments.
 
     ``dirs`` checks the files of the log dir. ``fail`` receives unreadable files; by default it raises. ``parsed``
-    receives the content of valid files by name: producer snapshots, and those in :data:`READERS`.
+    receives the content of files that can be parsed, by name: producer snapshots, and those in :data:`READERS`.
     """
     parsed = {} if parsed is None else parsed
     if (leftover := leftover_of(partition)) is not None:

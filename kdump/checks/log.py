@@ -69,7 +69,7 @@ MOST_GAPS: Final = 1000
 AT_ONCE: Final = 1 << 20
 """The number of bytes of two segments that are compared at a time."""
 TOLERANCE: Final = 3_600_000
-"""Allowed difference between clocks in ms: the default of ``message.timestamp.after.max.ms`` (KIP-937, 3.6)."""
+"""Allowed difference between clocks in ms: the default of ``message.timestamp.after.max.ms`` from 4.0 on."""
 
 
 ZEROS_ADVICE: Final = (
@@ -222,7 +222,7 @@ class LogCheck:
         self._limits = gaps
         self.compacted = bool(gaps.cleaned)
         self._compacted_until = 0
-        """The offset after the last sign of compaction: a batch without all its records, or a gap inside a segment."""
+        """The offset after the last sign of compaction: a delete horizon, a gap in a segment, or missing records."""
         self.next_offset: int | None = None
         """The expected offset of the next batch: after the last batch, or the base offset of the segment, or None."""
         self.wants_recovery = False
@@ -794,7 +794,7 @@ class LogCheck:
         )
 
     def _around(self, batch: RecordBatch) -> str:
-        """Return the advice on a batch with invalid records, with commands that copy the batches around it."""
+        """Return the advice on a batch with invalid records: commands that copy the batches around it, if possible."""
         if METADATA_LOG in self._file:
             return (
                 "The batch was written with this fault: a controller cannot replay it. Take the log of another "

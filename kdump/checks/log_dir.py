@@ -113,7 +113,7 @@ class LogDir(NamedTuple):
 
 
 class LogDirs(LogDirStates):
-    """The log dirs of the checked partitions. Each file is read once, and each finding is made once.
+    """The log dirs of the checked partitions. Reads the files of each path once, and makes their findings once.
 
     ``dispensable``: the shown paths of the log dirs that may be offline when their broker starts. ``report`` receives
     broken and unreadable files too.
@@ -248,7 +248,7 @@ HALF_WRITTEN: Final = "a broker stopped while it wrote this file, and uses the f
 
 
 def broken(path: str, damage: DamageError, of: IfBroken, *, dispensable: bool = False, served: bool = True) -> Finding:
-    """Return the finding on a file that a broker cannot read. It is never fatal if the partition is not ``served``."""
+    """Return the finding on a broken file. It is never fatal if the partition is not ``served``."""
     effect = of.effect_of(damage, dispensable=dispensable)
     return Finding(
         level=Level.DERIVED,

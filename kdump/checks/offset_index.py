@@ -317,7 +317,7 @@ class OffsetIndexCheck(IndexFileCheck):
 
 
 def first_beyond(faults: dict[int, Fault], count: int) -> int:
-    """Return the number of the first of two or more last entries that point past the log; ``count`` if none do."""
+    """Return the number of the first of two or more last entries that point past the log; else ``count``."""
     slot = count
     while slot and slot - 1 in faults and faults[slot - 1].kind == Code.BEYOND_THE_LOG:
         slot -= 1

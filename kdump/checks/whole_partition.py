@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 IRRELEVANT: Final = frozenset({file_names.META_PROPERTIES, file_names.PARTITION_METADATA})
 """Files without effect on the recovery of a log. The recovery is predicted even if these files are unreadable."""
 NEEDED: Final = frozenset({file_names.LEADER_EPOCHS, file_names.PARTITION_METADATA})
-"""Files that a broker must be able to read when it loads a log."""
+"""Files that a broker, if they exist, must be able to read when it loads a log."""
 COPY_OF_A_RUNNING_BROKER: Final = " (this is normal in a copy of a running broker)"
 KEEP_METADATA: Final = (
     "Copy __cluster_metadata-0 from another controller or from a backup, or start without the later changes. Do not "
@@ -113,9 +113,9 @@ def check(
     read: "Callable[[int], None]" = lambda _: None,
     tap: "Tap | None" = None,
 ) -> CheckedPartition:
-    """Check a partition. All partitions of a run share ``dirs``, which is made with ``options.dispensable``.
+    """Check a partition. ``dirs`` checks the log dirs, and reports on each only once.
 
-    ``read`` receives the number of bytes read since its last call. ``tap`` receives the regions of each segment.
+    ``read`` and ``tap``: see :func:`kdump.checks.partition.check`. A folder that is not of a broker gives one remark.
     """
     if part.foreign:
         return CheckedPartition(0, 0, 0, (_foreign(part),), part.files.shown(part.folder))
@@ -553,9 +553,9 @@ def _outcome(part: "Partition", outcome: "Outcome", who: str, *, would: bool = F
 
 
 def _without_snapshot(cuts: "Iterable[Cut]", part: "Partition", end: int | None) -> "Iterator[Cut]":
-    """Yield the cuts of the metadata log without the records that its newest snapshot has.
+    """Yield the cuts of the metadata log. If its newest snapshot ends past ``end``, leave out the records that it has.
 
-    If the snapshot ends past the log end offset ``end``, a node deletes the log, and starts from the snapshot.
+    A node then deletes the log, and starts from the snapshot. ``end`` is the log end offset.
     """
     found = filter(None, (file_names.KRAFT_SNAPSHOT_NAME.fullmatch(entry.name) for entry in part.others))
     newest = max(((int(each["epoch"]), int(each["offset"])) for each in found), default=(0, 0))[1]

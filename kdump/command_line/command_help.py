@@ -97,7 +97,7 @@ class Command(click.Command):
         return formatter.getvalue()
 
     def _below(self, ctx: click.Context, width: int, room: int) -> str:
-        """Return the options in at most ``room`` lines. If needed, texts are shortened, and some options only named."""
+        """Return the options, if possible in ``room`` lines: texts may be shortened, and some options only named."""
         sections = [
             (title, [one for one in options if not isinstance(one, Shared) and "--help" not in one.opts])
             for title, options in self._by_section(ctx)

@@ -81,7 +81,7 @@ class DumpOptions:
     """The options of ``kdump dump``, checked against each other, and properties that depend on them."""
 
     def __init__(self, given: dict[str, Any]) -> None:
-        """``given``: parsed values by parameter name; those of inputs and filters are removed. Raises UsageError."""
+        """``given``: parsed values by parameter name; those of inputs and filters are removed. Raises KdumpError."""
         self.output: str = given["output"]
         self.wanted = shared.wanted(given).for_form(self.output)
         self.filter = shared.filter_of(given)
@@ -320,7 +320,6 @@ class DumpOptions:
 
     @property
     def take(self) -> Take:
-        """The form in which the reader returns batches: alone, counted, unparsed for the kernel, or parsed."""
         if self.batches:
             return Take.BATCH_RUNS if self.limit is None and self.head is None else Take.BATCHES
         if self.counting:

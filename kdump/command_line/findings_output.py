@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 KEPT: Final = 1000
-"""After this number of findings, only grave ones are kept for the verdict."""
+"""If this number of findings is kept for the verdict, only grave ones are added."""
 FINDINGS: Final = [
     *PARTITIONS,
     click.option(

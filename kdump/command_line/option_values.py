@@ -38,7 +38,7 @@ class _LocalZone(tzinfo):
 
 
 def zone(name: str) -> tzinfo:
-    """Return a time zone: ``UTC``, ``local`` (its present offset), Europe/Berlin or +02:00. Raises UsageError."""
+    """Return the time zone of ``UTC``, ``local``, a name such as Europe/Berlin, or +02:00. Raises UsageError."""
     if name == "UTC":
         return UTC
     if name == "local":

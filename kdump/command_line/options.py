@@ -1,4 +1,4 @@
-"""The options that several commands share (inputs, filters of records, decoding, privacy), and their results."""
+"""The options that several commands share (inputs, filters, decoding, privacy, workers), and their results."""
 
 from __future__ import annotations
 
@@ -341,7 +341,7 @@ def add(options: list[Decorator]) -> Decorator:
 
 
 def wanted(options: dict[str, Any], **more: Any) -> Wanted:
-    """Remove the inputs and the batch limit from ``options``; return their values and ``more``. Raises KdumpError."""
+    """Remove inputs (not PATHS) and the batch limit from ``options``; return them with ``more``. Raises KdumpError."""
     return Wanted(
         topics=option_values.names(options.pop("topics")),
         partitions=option_values.numbers(options.pop("partitions"), "partition"),
@@ -487,7 +487,6 @@ START: Final[list[Decorator]] = [
         help="A line of the broker's server.properties. With node.id=N, the PATHs are the log.dirs of broker N.",
     ),
 ]
-"""Options of the commands that compute the start of a broker."""
 
 
 def payload_decoder(given: Mapping[str, Any], paths: Sequence[str], run: Session, wanted: Wanted) -> PayloadDecoder:
@@ -601,7 +600,7 @@ class WhoReads(NamedTuple):
     def workers(self, partitions: Sequence[Partition], much: int, run: Session) -> Workers | None:
         """Return the workers that read partitions, or None if this process reads them.
 
-        Without --master, this process reads if there is one partition, a partition is in a store, or --jobs is 1. If
+        Without --master, this process reads a single partition, if a partition is in a store, or if --jobs is 1. If
         --jobs is not given, :func:`costs.processes_beside` decides: below ``much`` bytes this process reads. With
         --master, raises UsageError for files in archives or remote storage, and KdumpError if Spark does not start.
         """
