@@ -1,4 +1,4 @@
-"""The complete check of paths, for ``kdump check``, :func:`kdump.check` and SQL. Nothing is printed.
+"""The complete check of paths, from the finder to the dry starts of brokers. Nothing is printed.
 
 :func:`found` yields the findings of paths. Callers that check partitions in workers call :func:`prepared` before, and
 pass the results to :meth:`CheckedPaths.steps`, which adds the findings across log dirs, single folders and dry starts.
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 class CheckedPaths(NamedTuple):
-    """The input of a check: partitions, the metadata image, and the brokers that get a dry start."""
+    """The input of a check: partitions, options, the metadata image, and the brokers that get a dry start."""
 
     partitions: list[Partition]
     wanted: Wanted
@@ -193,7 +193,7 @@ def found(
 ) -> Iterator[Finding]:
     """Yield the findings of a check of paths, without remote storage.
 
-    ``note`` receives notes, and ``fail`` receives unreadable files. ``progress`` receives the number of bytes read.
+    ``note`` receives notes, and ``fail`` receives unreadable files. ``progress`` receives numbers of bytes of log.
     ``absent`` receives a sentence on each requested topic without a requested partition in the paths.
     """
     from kdump.checks.log_dir import LogDirs

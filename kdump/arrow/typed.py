@@ -43,7 +43,7 @@ _FACTORIES: Final = {"boolean": "bool_", "bytes": "binary", "date": "date32"}
 
 
 class TypedColumns:
-    """The columns of one subject, or of the subjects of a topic's keys and values."""
+    """The typed columns of keys, of values, or of both."""
 
     def __init__(self, sides: Sequence[TypedSide | SubjectTables], engine: Engine = "arrow") -> None:
         """``sides``: key, value, or both. Of both, the last gives the schema id, the last faulty one the problem."""
@@ -53,7 +53,7 @@ class TypedColumns:
 
     @classmethod
     def of_subject(cls, decoder: PayloadDecoder, subject: str, engine: Engine = "arrow") -> Self:
-        """Return the columns of ``subject``, which may name a version. Raises UsageError for an unknown subject."""
+        """Return the columns of ``subject``, and of the other side if it has a subject. Raises UsageError."""
         from kdump.schemas.typed import typed_sides
 
         return cls(typed_sides(decoder, subject, wide_times=engine == "spark"), engine)

@@ -1,4 +1,4 @@
-"""The result of a dry start: a :class:`BrokerStart` per broker, with its partition folders and new empty logs."""
+"""The result of a dry start: a :class:`BrokerStart` with the logs of partition folders and new empty logs."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -68,10 +68,10 @@ class LogStart(NamedTuple):
     log_dir: str | None
     """The log dir as the user gave it; None if the files do not determine it."""
     outcome: StartOutcome | None
-    """The state after the start; None if the files do not determine it."""
+    """The state after the start; None if the log cannot be loaded, or if the files do not determine the state."""
     log_start_offset: int | None = None
     log_end_offset: int | None = None
-    """The log start offset and log end offset after the start; None for a deleted, offline, ignored or unloaded log."""
+    """The log start offset and log end offset after the start; None for a log that is not loaded, or not served."""
     causes: tuple[StartCause, ...] = ()
     """The reasons for the outcome and other problems, the gravest first."""
     cuts: "tuple[Cut, ...]" = ()
@@ -109,7 +109,7 @@ class OfflineDir(NamedTuple):
 
 
 class BrokerStart(NamedTuple):
-    """The predicted result of a start of one broker. ``log_dirs`` has its log dirs as the user gave them, in order."""
+    """The predicted result of one broker's start, or of ``start_alone()``. ``log_dirs``: as the user gave them."""
 
     release: str
     node_id: int | None
@@ -129,7 +129,7 @@ class BrokerStart(NamedTuple):
     unserved: tuple[StartCause, ...] = ()
     """The reasons why a broker starts, but becomes the leader of no partition."""
     unknown: tuple[StartCause, ...] = ()
-    """The reasons why ``starts``, an outcome or an offset is None."""
+    """The reasons why parts of the result are unknown."""
     clean: frozenset[str] = frozenset()
     """The log dirs with ``.kafka_cleanshutdown``, without those that are offline before the logs are loaded."""
     checkpointed: Mapping[str, Checkpointed] = {}

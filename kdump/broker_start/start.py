@@ -61,7 +61,7 @@ def dry_start(
     image: ClusterImage | None = None,
     states: Mapping[str, LogDirState] | None = None,
 ) -> BrokerStart:
-    """Return the result of a broker's start. Raises StoreError. Other unreadable files become parts of the result.
+    """Return the result of a broker's start. Raises StoreError. Other unreadable files may make parts of it unknown.
 
     ``known``: shown path of a folder -> facts from a check. ``image`` is the image of the metadata log, if all its
     records could be applied. ``states``: shown path of a log dir -> its state, if it was read before.

@@ -192,8 +192,8 @@ class LogCheck:
 
     ``findings`` has the findings on single segments; :meth:`finish` yields those on the whole log. ``records``: check
     not only control records but all, and decode those of Kafka's own topics. ``epochs`` are the entries of
-    leader-epoch-checkpoint, or None without the file. ``gaps``: the facts that may explain gaps in offsets. ``at`` is
-    the current time in ms. No consumer receives records below ``log_start``. So a wrong checksum there is only a
+    leader-epoch-checkpoint, or None without a valid file. ``gaps``: the facts that may explain gaps. ``at`` is the
+    current time in ms. No consumer receives records below ``log_start``. So a wrong checksum there is only a
     remark. In a segment that ends at or below ``log_start`` every damaged range is only a remark.
     """
 

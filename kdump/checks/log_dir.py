@@ -113,7 +113,7 @@ class LogDir(NamedTuple):
 
 
 class LogDirs(LogDirStates):
-    """The log dirs of the checked partitions. Reads the files of each path once, and makes their findings once.
+    """The log dirs of the checked partitions. Findings on their files are made once, not for each partition.
 
     ``dispensable``: the shown paths of the log dirs that may be offline when their broker starts. ``report`` receives
     broken and unreadable files too.

@@ -1,1 +1,1 @@
-"""The common code of commands: options, help, messages, the exit status, and the run of an answering command."""
+"""The common code of commands: options, help, messages, the exit status, the runs of dump and of answering commands."""

@@ -162,7 +162,7 @@ class Answering:
     def shortfalls(
         self, partitions: Sequence[Partition], paths: Sequence[str] | None = None, names: Collection[Name] = ()
     ) -> None:
-        """Warn of partitions without any records in ``paths`` (by default all), or only of those in ``names``."""
+        """Warn of partitions in ``paths`` (default: all) that lack all their records; with ``names``, of these only."""
 
         def takes(topic: str, number: int) -> bool:
             name = Name(topic, number)

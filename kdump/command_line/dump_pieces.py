@@ -80,7 +80,7 @@ class ChunkStart(NamedTuple):
 
 
 class PrintedSoFar(NamedTuple):
-    """The state after a piece: the reports so far, whether anything was found, and the number of records.
+    """The state after a piece: the reports so far, whether anything was found, and the number of records or batches.
 
     The other fields are for a segment of several parts. ``start``: the start of the next part. ``has_printed``: an
     earlier part has printed something. ``has_reported``: a message said that the segment has become shorter.

@@ -600,7 +600,7 @@ class WhoReads(NamedTuple):
     def workers(self, partitions: Sequence[Partition], much: int, run: Session) -> Workers | None:
         """Return the workers that read partitions, or None if this process reads them.
 
-        Without --master, this process reads a single partition, if a partition is in a store, or if --jobs is 1. If
+        Without --master, this process reads a single partition, files in a store, and all files with --jobs 1. If
         --jobs is not given, :func:`costs.processes_beside` decides: below ``much`` bytes this process reads. With
         --master, raises UsageError for files in archives or remote storage, and KdumpError if Spark does not start.
         """
