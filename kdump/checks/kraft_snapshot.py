@@ -132,7 +132,7 @@ def _wrong(file: str, kind: str, text: str, position: int | None, expected: str)
 
 
 def against_log(folder: str, snapshots: Iterable[Snapshot], log_start: int, log_end: int | None) -> Iterator[Finding]:
-    """Yield the findings on a gap before the log, or a snapshot past its end. ``log_end``: None for an empty log."""
+    """Yield the findings on a gap before the log, or a snapshot past its end. ``log_end``: None without a log."""
     found = list(snapshots)
     newest = max((each.end_offset for each in found if each.end_offset is not None), default=None)
     sound = max((each.end_offset for each in found if each.sound and each.end_offset is not None), default=None)

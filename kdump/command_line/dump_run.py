@@ -121,7 +121,7 @@ class Dump:
         return self.first(reader.read(partition), self.options.head)
 
     def print_items(self, items: Iterable[SelectedBatch | DamagedRange], printer: Printer | None) -> tuple[bool, int]:
-        """Print items, or without ``printer`` only damage. Return whether there were any, and the count of records."""
+        """Print items; report damage. Return whether there were any items, and the number of records (or batches)."""
         return self.print_made(((item, None) for item in items), printer)
 
     def print_made(
