@@ -1,7 +1,7 @@
 """The log dirs and partition folders of a broker, and the result of loading the log of one folder (:func:`load`).
 
 :mod:`kdump.recovery.log_loader` simulates the loading of segments. This module adds leader epochs, the topic id, and
-entries of the folder that a broker cannot open. Sources: UnifiedLog (``apply``, ``initializeTopicId``), LogLoader
+entries of the folder that a broker cannot use. Sources: UnifiedLog (``apply``, ``initializeTopicId``), LogLoader
 (``loadSegmentFiles``), LogSegment, ProducerStateManager, LeaderEpochFileCache.
 """
 

@@ -1,4 +1,4 @@
-"""The release of the broker in a dry start: the metadata records that it can read, and its rules for loading logs."""
+"""The release of a broker: the metadata and configs that it accepts, and its rules for loading logs."""
 
 from __future__ import annotations
 

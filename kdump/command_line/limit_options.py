@@ -1,4 +1,4 @@
-"""Options of many commands (paths, limits, processes), and the class :class:`Shared`. ``--files`` uses some of them."""
+"""Options of many commands, such as paths and limits, and the class :class:`Shared`. ``--files`` uses some of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parses option values: times, sizes, ranges of offsets, keys, lists. Raises UsageError or click's BadParameter."""
+"""Parses option values, such as times, sizes, offsets and lists. Raises UsageError or click's BadParameter."""
 
 from __future__ import annotations
 
