@@ -120,7 +120,7 @@ K = TypeVar("K")
 class Answer(TableResult, Generic[L]):
     """The lines of an answer, and sentences about problems.
 
-    ``damage`` is about damaged logs, ``wrong`` about indexes and checkpoints that were not used, ``notes`` the rest.
+    ``damage`` is about damaged logs, ``wrong`` about unused files beside them, such as indexes, ``notes`` the rest.
     """
 
     lines: tuple[L, ...]
@@ -304,7 +304,7 @@ def ls(
     partition: int | Iterable[int] = (),
     segments: bool = False,
 ) -> Answer[PartitionUsage | SegmentSpan]:
-    """Return the partitions of log dirs by name; with ``segments``, or for paths of only partition folders, segments.
+    """Return the partitions of log dirs by name; segments with ``segments``, or if no path is above partition folders.
 
     >>> [(line.base_offset, line.end_offset) for line in ls("golden/brokers/4.2.2/one-0").of(SegmentSpan)]
     [(0, 1)]

@@ -77,7 +77,7 @@ def sql(  # noqa: PLR0913  each option by its name
     """Return the rows of a query over the views of ``kdump sql``, such as ``records``, ``batches`` and ``groups``.
 
     Values of ``params`` replace ``$NAME`` in the query: numbers, texts, bytes, datetimes and others. ``at`` is the time
-    that counts as now. ``isolation="read_committed"`` returns only the records that such a consumer receives.
+    that counts as now. ``isolation="read_committed"`` leaves out records and batches that such a consumer does not get.
     ``out_of_order`` also reads segments that begin after the requested times, because they may have records of these
     times. ``decode`` adds the column ``decoded`` to records. ``schema`` adds the typed columns of a subject, as in
     :func:`kdump.open`. The query is stopped after ``timeout`` seconds; ``memory`` is DuckDB's limit in bytes. All rows

@@ -18,7 +18,7 @@ _PIECE: Final = re.compile(
     r"|(?P<word>[A-Za-z_]\w*)|(?P<other>.)",
     re.DOTALL,
 )
-"""Matches a piece of a query. No character is read twice, even after an open quote: a query may have megabytes."""
+"""Matches a piece of a query. An open quote or comment lasts to the end, so that the time stays linear."""
 _AFTER: Final = re.compile(r"(?>\s|--[^\n]*(?:\n|\Z)|/\*.*?(?:\*/|\Z))*+(?:[0-9]|\$\w|\?|\()", re.DOTALL)
 """The operand of OFFSET: a number, a parameter or an expression in brackets."""
 _EXPLAIN: Final = re.compile(r"\s*explain\b(\s+analyze\b)?(\s*\([^)]*\))?", re.IGNORECASE)
@@ -78,9 +78,9 @@ def is_complete(text: str) -> bool:
 def parse(text: str, params: Mapping[str, object], statements: Callable[[str], Sequence[duckdb.Statement]]) -> Query:
     """Return a query that is one statement: a SELECT, or an EXPLAIN of a SELECT. DESCRIBE, SHOW and PIVOT are SELECTs.
 
-    The column ``offset`` is quoted if the text has a syntax error without quotes. ``statements`` is
-    ``extract_statements`` of a DuckDB connection, because the module's own function opens a database first (20 ms of
-    CPU). Raises UsageError for other statements, a missing or unused parameter; duckdb.Error for a syntax error.
+    The column ``offset`` is quoted if the text has a syntax error without quotes. ``statements``: a connection's
+    ``extract_statements``; the module's opens a database first (20 ms of CPU). Raises UsageError for another statement,
+    for EXPLAIN PIVOT without values, and for a missing or unused parameter; duckdb.Error for a syntax error.
     """
     import duckdb
 

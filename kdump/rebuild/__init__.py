@@ -12,5 +12,5 @@ The steps, in order:
 - ``first_start``: ``look()`` finds the data that the new brokers delete or hide at their first start.
 - ``coordinators``: ``read()`` returns the groups and transactions of the new cluster.
 - ``metadata``: ``rebuilt()`` returns the image of the new cluster.
-- ``publishing``: writes the log dirs (with ``copying``), ``lost+found``, ``node-N.properties`` and ``account.json``.
+- ``publishing``: writes log dirs (``copying``), ``lost+found``, ``node-N.properties``, ``account.json`` (``account``).
 """

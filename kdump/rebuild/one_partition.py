@@ -1,9 +1,9 @@
 """Plans one partition: the log of its leading copy. Batches of other copies fill its damaged and missing ranges.
 
-Nothing is written. The leading copy is read completely. If it is complete, only copies that differ from it are used,
-else all. The new log gets the batches of the leading copy, then those of other copies, and last, copy by copy, those of
-``.swap`` files and corrected batches. ``committed_only`` removes batches that reach the high watermark. Then the plan
-gets the pieces of each new segment, the offsets that the new log lacks, and the bytes that are left out.
+Nothing is written. The leading copy is read completely. If it is complete and its last leader epoch certain, only
+copies that differ from it are used. Else all are read and ranked again. The new log gets the batches of the leading
+copy, then those of others, and last, copy by copy, those of ``.swap`` files and corrected batches. ``committed_only``
+removes batches that reach the high watermark. Then the plan gets the pieces, the lost offsets and the left-out bytes.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class _Copy:
 
     @property
     def begin(self) -> int:
-        """The base offset of the first segment, even if this segment has only index files."""
+        """The base offset of the first segment, even if it has only index files; 0 if no segment has a log."""
         return min([self.first, *(base for base, _ in self.missing_segments)])
 
     @property
@@ -331,7 +331,7 @@ class _Planning:
         )
 
     def _differs(self, copy: _Copy) -> bool:
-        """Return whether a readable copy has other leader epochs, later offsets or, if in sync, earlier offsets."""
+        """Return whether a readable copy has later offsets, has earlier ones while in sync, or would be truncated."""
         leader = self._copies[0]
         if copy.problem is not None:
             return False
@@ -528,7 +528,7 @@ class _Planning:
         return "no copy has these offsets"
 
     def _left_out(self, lost: Sequence[LostOffsets]) -> Iterator[LeftOutBytes]:
-        """Yield the bytes left out: batches that were not taken, other topics, and damage whose offsets are lost."""
+        """Yield the left-out batches of the merged log, other topics, and readable damage whose offsets are lost."""
         for one in self._log.left_out:
             yield _left(one)
         for copy in self._others:

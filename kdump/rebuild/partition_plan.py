@@ -88,7 +88,7 @@ class PlannedSegment(NamedTuple):
 
 
 class LeftOutBytes(NamedTuple):
-    """Bytes of a copy that are not in the new log: valid batches that were not taken, or damage.
+    """Bytes of a copy that are not in the new log: damage, or some of the valid batches that were not taken.
 
     ``kind`` of valid batches: ``diverged`` (another history), ``conflict`` (they overlap taken batches),
     ``uncommitted`` (they reach the high watermark) or ``misplaced`` (a wrong base offset). ``other topic``: a segment

@@ -140,9 +140,9 @@ _ORDER: Final = ("", file_names.FUTURE_FOLDER, file_names.STRAY_FOLDER, file_nam
 def survey(paths: Sequence[str], report: Reporter = RAISING) -> Volumes:
     """Find the log dirs of one cluster. ``paths`` are log dirs, or folders that contain log dirs.
 
-    ``report`` receives a note for each invalid checkpoint, ``meta.properties`` or ``partition.metadata``, and each
-    unreadable file. Raises UsageError for a path to a file, archive or object store, if no path has a log dir, and for
-    log dirs of several clusters. Raises UnreadableError if no log dir is found and a path is unreadable.
+    ``report`` receives a note for each invalid checkpoint, ``meta.properties`` or ``partition.metadata``, and the error
+    of each unreadable file. Raises UsageError for a path to a file, archive or object store, if no path has a log dir,
+    and for log dirs of several clusters. Raises UnreadableError if no log dir is found and a file is unreadable.
     """
     search = _Survey(report)
     found = tuple(search.log_dirs(paths))

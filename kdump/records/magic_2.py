@@ -109,7 +109,7 @@ class Batch(RecordBatch):
 
     @property
     def base_timestamp(self) -> int:
-        """The timestamp in ms to which the records' deltas are added, or the delete horizon if the batch has one."""
+        """The timestamp in ms to which the records' deltas are added. It is the delete horizon if the batch has one."""
         return self.header.base_timestamp
 
     @property

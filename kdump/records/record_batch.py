@@ -76,7 +76,7 @@ class Batches:  # no ABC: isinstance(), called for each batch, would take five t
 
     @abstractmethod
     def brief_records(self) -> tuple[list[BriefRecord], int]:
-        """Return the records of the leading batches that compiled code can read, and the number of these batches."""
+        """Return the records of a run's leading batches that compiled code can read, and the number of the batches."""
 
     @abstractmethod
     def column(self, name: str, row: int = 0, stop: int | None = None) -> Sequence[int]:
@@ -98,7 +98,7 @@ class Batches:  # no ABC: isinstance(), called for each batch, would take five t
 class RecordBatch(Batches):
     """A batch of magic 2, or one entry (message or wrapper) of magic 0 or 1.
 
-    In magic 0 and 1, fields that only magic 2 has are None or False. Properties raise DamageError for an invalid value.
+    In magic 0 and 1, fields that only magic 2 has are None or False. Properties may raise DamageError.
     """
 
     __slots__ = ("limit", "position", "size")
@@ -235,7 +235,7 @@ class RecordBatch(Batches):
 
 
 def misnumbered(batch: RecordBatch, offsets: Iterable[int]) -> DamageError | None:
-    """Return an error for the first of ``offsets`` out of sequence; None without one, or if records were removed."""
+    """Return an error for the first of ``offsets`` out of sequence; None without one, or if the batch is not whole."""
     if not batch.is_whole:
         return None
     for number, offset in enumerate(offsets, batch.base_offset):

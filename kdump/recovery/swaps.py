@@ -71,7 +71,7 @@ AT_ONCE: Final = 1 << 20
 
 
 def _replaced(gone: list[Segment], swaps: list[Segment]) -> list[Cut]:
-    """Return the losses: the bytes of the replaced segments after the first difference from the ``.swap`` files."""
+    """Return the losses: the replaced segments from the batch on that first differs from the ``.swap`` files."""
     cuts: list[Cut] = []
     left = _same_bytes(gone, swaps)
     for number, each in enumerate(gone):

@@ -21,8 +21,8 @@ Type: TypeAlias = Literal[
     "string", "int", "long", "boolean", "binary", "headers", "timestamp", "timestampType", "codec", "any", "json"
 ]
 """``binary``: bytes or null. ``headers``: ordered pairs of name and value, duplicates kept. ``timestamp``: ms in the
-source, ISO 8601 (UTC) in text. ``timestampType``: 0 or 1 in the source and in Spark, in text the name in
-:data:`kdump.formats.record_layout.TIMESTAMP_TYPES`. ``codec``: the codec's number in the source, elsewhere its name.
+source, ISO 8601 (UTC) in text. ``timestampType``: 0 or 1 in the source and in Arrow records; in text and SQL its name
+in :data:`kdump.formats.record_layout.TIMESTAMP_TYPES`. ``codec``: the codec's number in the source, elsewhere its name.
 ``any``: a number or a text. ``json``: a JSON value."""
 
 

@@ -78,7 +78,7 @@ class PayloadDecoder:
     def side(
         self, topic: str, side: Side, payload: bytes | None, headers: Iterable[tuple[bytes, bytes | None]] = ()
     ) -> Decoded | None:
-        """Return the decoded key or value; None if it is null, or has no schema of ``formats`` and no known layout."""
+        """Return the decoded key or value; None for null, or if it names no schema of ``formats`` and has no layout."""
         if payload is None:
             return None
         if self._every and has_own_layouts(topic):
@@ -88,7 +88,7 @@ class PayloadDecoder:
         return self._with_schema(topic, side, payload, headers)
 
     def has_own_layout(self, topic: str, side: Side, payload: bytes) -> bool:
-        """Return whether a payload needs no schema: it is in one of Kafka's own topics, or MirrorMaker 2 wrote it."""
+        """Return whether a payload is of Kafka's own topics or of MirrorMaker 2. Windowed keys do not count."""
         if has_own_layouts(topic):
             from kdump.schemas import own_layouts
 
