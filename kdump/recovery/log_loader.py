@@ -11,8 +11,8 @@ truncates the log at the first invalid batch, and deletes all later segments. If
 offset, the broker deletes all segments. Last it reads the batches after the newest producer snapshot.
 Sources: Kafka's classes LogLoader and LogSegment (``recover``, ``readNextOffset``) as of 4.2.
 
-The CRC does not cover the magic, so recovery reads any magic above 1 as 2. It does not check the order of offsets. But
-if an entry of the new index is not above the previous entry, recovery removes all batches of the segment.
+The CRC does not cover the magic, so recovery reads any magic above 1 as 2. It does not check the order of offsets. If
+an entry of the new index is not above the previous one, recovery empties the segment, or fails if it lacks ``.index``.
 
 A broker lists each ``.log`` and ``.log.swap`` file as a segment. Its base offset is the number before the first dot:
 ``+8.log``, ``8.log`` and ``8.x.log`` have base offset 8. Then the broker opens the name with 20 digits. If this file

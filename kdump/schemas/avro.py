@@ -579,7 +579,7 @@ _FILE_HEADER: Final = Map(Primitive("bytes"))
 def read_file(payload: bytes, limit: int) -> tuple[list[Any], str | None]:
     """Return the records of an Avro container file (``Obj`` 1) as JSON, and the full name of their schema.
 
-    ``limit``: largest size of all blocks after decompression, in bytes. Raises UndecodableError, as Java also for bytes
+    ``limit``: largest decompressed size of compressed blocks in bytes. Raises UndecodableError, as Java also for bytes
     after the records of a block (``DataFileStream``); SchemaError for the schema.
     """
     header, position = AvroReader(_FILE_HEADER).value(payload, len(FILE_MAGIC))
@@ -616,7 +616,7 @@ def read_file(payload: bytes, limit: int) -> tuple[list[Any], str | None]:
 
 
 def _uncompressed(data: bytes, codec: str, limit: int) -> bytes:
-    """Return the content of a block. Raises LimitError above ``limit`` decompressed bytes, and UndecodableError."""
+    """Return the content of a block. Raises LimitError if it decompresses above ``limit`` bytes; UndecodableError."""
     try:
         if codec == "null":
             return data
