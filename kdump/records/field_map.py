@@ -62,7 +62,7 @@ _TIMES: Final = {"base_timestamp", "max_timestamp"}
 
 
 def parts(batch: RecordBatch, offset: int | None = None) -> Iterator[FieldBytes]:
-    """Yield the fields of a batch: its header, then the record at ``offset``, or all records.
+    """Yield the fields of a batch: its header, then the record at ``offset``, or all. A plain message comes whole.
 
     A malformed record of magic 2 and all bytes after its start are yielded as one field. Records that cannot be
     decompressed are one field too. Then, and at a malformed message, DamageError is raised.
