@@ -127,6 +127,7 @@ def of_other_tool(words: Sequence[str]) -> str | None:
 
 
 def _has_metadata_log(path: str) -> bool:
+    """Return whether a local folder has or is a metadata log. Other paths are not searched: True."""
     is_inside = os.path.basename(os.path.normpath(path)) == _METADATA_LOG  # noqa: PTH119  pathlib is slow to import
     return is_inside or not os.path.isdir(path) or os.path.isdir(os.path.join(path, _METADATA_LOG))  # noqa: PTH112, PTH118  as above
 

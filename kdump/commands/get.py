@@ -194,6 +194,7 @@ class Hide:
         return tuple(column for column in known if column.name not in left_out)
 
     def found(self, item: SelectedBatch) -> SelectedBatch:
+        """Hide secrets and hash payloads. With --no-payload, :attr:`columns` lacks the columns of payloads instead."""
         if self.secrets is not None:
             (item,) = self.secrets.without(item)
         return item if self.redactor is None else self.redactor(item)
@@ -375,6 +376,7 @@ def _in_remote_storage(partitions: list[Partition], offset: int) -> str:
 
 
 def _near(partitions: list[Partition], offset: int) -> Iterator[SelectedBatch]:
+    """Yield all valid batches of the segment that may hold ``offset``, and of its neighbours, for each partition."""
     reader = PartitionReader(take=Take.BATCHES, outcomes=False, report=SILENT)
     for part in partitions:
         at = max((n for n, where in enumerate(part.segments) if (where.base_offset or 0) <= offset), default=0)

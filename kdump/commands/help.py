@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from kdump.commands.root import Root
 
 TOPICS = Path(__file__).parent / "topics"
-"""The folder of the installed pages: ``<topic>.md``."""
 FILES, OPTIONS = "files", "options"
 MADE: Final = {
     FILES: "--files: the options and the output of kafka-dump-log.sh",

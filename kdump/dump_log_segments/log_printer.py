@@ -134,7 +134,6 @@ class LogPrinter(LineValues):
         return self.fast.make(run, head=self.run.dialect.batches_beside_records)
 
     def messages(self, messages: Entries, *, deep: bool) -> None:
-        """Print consecutive messages of magic 0 and 1, with their records if ``deep``."""
         head = not deep or self.run.dialect.batches_beside_records
         for message in self.entries.print_messages(messages, head=head, deep=deep):
             self.batch(message, deep=deep)

@@ -36,9 +36,9 @@ class DumpRun:
         release: str | None = None,
         jobs: int | None = 1,
     ) -> None:
-        """Create a run with the output of ``release`` (None for the newest).
+        """Create a run with ``dialect`` for segments. ``release`` (None: the newest) selects the other two dialects.
 
-        ``jobs`` processes print a large segment (None: as many as is fastest). Unless it is 1, ``out`` must be stdout.
+        Up to ``jobs`` processes print a large segment (None: as many as is fastest). If not 1, ``out`` must be stdout.
         """
         self.dialect, self.options, self.out = dialect, options, out
         self.release, self.jobs = release, jobs

@@ -24,7 +24,7 @@ E = TypeVar("E", bound=tuple[int, int])
 MAX_RELATIVE_OFFSET = INT32_MAX
 INDEX_INTERVAL = "index.interval.bytes"
 DEFAULT_INTERVAL = 4096
-"""The topic config INDEX_INTERVAL and its default: the fewest bytes of log between two entries of an ``.index``."""
+"""The topic config INDEX_INTERVAL and its default: ``.index`` entries are more than this many bytes of log apart."""
 WARM = 8192
 AT_ONCE = 4096
 """Number of entries that are compared or encoded at a time."""

@@ -88,7 +88,7 @@ class Decoded(NamedTuple):
     values: Values | None = None
     """Field -> value, in order of declaration: int, float, bool, str, bytes (also uuids), None, lists and dicts."""
     reason: str = ""
-    """Why values are missing (unknown type or version, malformed bytes), or a note on extra bytes after the values."""
+    """Why values are missing, such as an unknown type, or a note on extra bytes after the values."""
     known: bool = True
     """False if no schema has the type or version: a newer release may have written the message."""
     struct: Struct | None = None

@@ -57,7 +57,6 @@ class PayloadError(DamageError):
         return self
 
     def within(self, message: str) -> PayloadError:
-        """Put the name of the message before the reason."""
         where = f"{message}, {self.field}" if self.field else message
         self.reason = f"{where}: {self.what} at {self.position}"
         return self

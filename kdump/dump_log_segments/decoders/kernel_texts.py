@@ -1,6 +1,6 @@
 """Makes compiled writers (:mod:`kdump.kernel.internal_topics`) for decoder switches. They are faster than the parsers.
 
-The parsers in Python print the texts of :mod:`.before_json`, malformed records, and versions that a release lacks.
+The parsers in Python print texts of :mod:`.before_json`, malformed records, and unknown types and versions.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ TOOLS_API: Final = tuple(f"org.apache.kafka.tools.api.{name}" for name in DECODE
 
 
 class Dialect(NamedTuple):
-    """The output of consecutive releases, from ``since`` on. ``why`` is the change in the first one, and its source.
+    """The output of consecutive releases, from ``since`` on. ``why`` is the change in the first one.
 
     Lines are in the notation of :mod:`kdump.dump_log_segments.lines`. A tuple has the parts of a line. If a field is
     unreadable, the parts before it are still printed. "Ends the run" means that the release stops with an exception,
