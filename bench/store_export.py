@@ -86,7 +86,7 @@ def main() -> None:
                     if name != LOCAL:
                         target = RemoteFiles.of(f"{out}-copy")
                         seconds[f"{name} alone"] = [
-                            timed(lambda t=target, s3=name == "S3": copy(files, t, given.cores, again=s3))  # type: ignore[misc]
+                            timed(lambda t=target, s3=name == "S3": copy(files, t, given.cores, again=s3))  # type: ignore[misc]  # the same
                             for _ in range(3)
                         ]
             finally:

@@ -28,7 +28,10 @@ class _LocalZone(tzinfo):
     """The time zone of this machine: each date has the offset of its season."""
 
     def utcoffset(self, at: datetime | None) -> timedelta | None:
-        return None if at is None else at.replace(tzinfo=None).astimezone().utcoffset()
+        if at is None:
+            return None
+        inside = min(max(at.year, 2), 9998)  # astimezone() fails if the time in UTC has a year below 1 or above 9999
+        return at.replace(tzinfo=None, year=inside).astimezone().utcoffset()
 
     def dst(self, at: datetime | None) -> timedelta | None:  # noqa: ARG002  part of the interface
         return None

@@ -610,6 +610,19 @@ def test_the_local_zone_has_the_offset_of_each_season():
     assert done.stdout.split() == [b"2025-12-31T23:00", b"2026-06-30T22:00"]
 
 
+@pytest.mark.parametrize(
+    ("zone", "found"), [("Asia/Tokyo", -62135630339000), ("America/New_York", 253402318799000)], ids=["first", "last"]
+)
+def test_the_local_zone_takes_the_first_and_the_last_year(zone, found):
+    text = "0001-01-01" if found < 0 else "9999-12-31T23:59:59"
+    code = (
+        "from kdump.command_line.option_values import zone\nfrom kdump.primitives.timestamps import moment\n"
+        f"print(moment('{text}', tz=zone('local')))"
+    )
+    env = {**os.environ, "TZ": zone}
+    assert int(subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, check=True).stdout) == found
+
+
 @pytest.mark.parametrize("name", ["Nowhere/Land", "", "+2", "+25:00", "-24:00", "+01:60", "../etc"])
 def test_a_zone_that_is_none(name):
     with pytest.raises(UsageError, match="is not a time zone"):
