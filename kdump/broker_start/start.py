@@ -742,6 +742,8 @@ class _BrokerRun:
                     continue
                 try:
                     checkpoints.read(each.read(name))
+                except StoreError:
+                    raise
                 except UnreadableError:
                     continue
                 except NumberDamageError as damage:
