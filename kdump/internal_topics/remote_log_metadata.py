@@ -1,4 +1,4 @@
-"""``__remote_log_metadata``: the segments in remote storage (KIP-405).
+"""``__remote_log_metadata``: the segments in remote storage, and deletions of partitions there (KIP-405).
 
 Records have no key. A value begins with a frame (:func:`kdump.internal_topics.interpreter.frame_number`). Source:
 ``org.apache.kafka.server.log.remote.metadata.storage.generated``.

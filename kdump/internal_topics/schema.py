@@ -12,8 +12,8 @@ A text declares messages. A message is a header and its fields, in the order of 
 
 A header has the name of Kafka's class and three lists: ``type`` (the type numbers of the record), ``versions`` (the
 versions that can be read) and ``flexible`` (the versions with compact lengths and tagged fields, KIP-482). An item of a
-list may be limited to releases: ``from 3.0``, ``before 4.1``. A release without ``versions`` does not have the message.
-A header that ends with a semicolon continues in the next line.
+list may be limited to releases: ``from 3.0``, ``before 4.1``. Of ``versions`` the first item for a release counts;
+without one, the release does not have the message. A header that ends with a semicolon continues in the next line.
 
 A field has a name; a type; its versions (default: all); ``null`` and the versions in which it may be null; ``tag`` and
 its number; ``=`` and the default of an integer or bool, or null, if it is not zero, empty or false; its releases
@@ -120,7 +120,7 @@ class Slot(NamedTuple):
     type: str
     array: bool
     compact: bool
-    """Whether the field's length is stored as an unsigned varint of the length plus one."""
+    """Whether lengths are stored as an unsigned varint of the length plus one. Equal for all fields of a version."""
     nullable: bool
     tag: int | None
     default: Callable[[], Value]
@@ -135,7 +135,7 @@ class Struct:
     slots: tuple[Slot, ...]
     flexible: bool
     refused: int | None
-    """The requested version if Kafka refuses it (above the known versions), else None. Same in inner structs."""
+    """The requested version if above the known ones, else None. Kafka refuses it. Fields are of the newest version."""
     plain: tuple[Slot, ...]
     """The fields without a tag, in the order in which they are stored."""
     tagged: dict[int, Slot]
@@ -354,7 +354,7 @@ class SchemaText(Mapping[str, "MessageSchema"]):
 
 
 def parse(text: str) -> dict[str, MessageSchema]:
-    """Return the messages of a text, by name. Raises ValueError, KeyError or IndexError if the notation is wrong."""
+    """Return the messages of a text, by name. Most errors of notation raise ValueError, KeyError or IndexError."""
     from textwrap import dedent
 
     lines = [line for line in dedent(text).splitlines() if line.strip()]

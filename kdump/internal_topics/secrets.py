@@ -1,4 +1,4 @@
-"""Hides secrets in values of the metadata log and of Kafka Connect's configs: passwords and SCRAM credentials.
+"""Hides secrets in values of the metadata log and of Kafka Connect's configs: passwords, credentials and keys.
 
 A config's value is hidden if the config is unknown or of the type PASSWORD, as in Kafka's own tools (class
 ``KafkaConfig``, method ``maybeSensitive``; class ``RecordRedactor``). A value with a URL that has a password is hidden
@@ -124,14 +124,14 @@ def fields(message: str, values: Mapping[str, Value]) -> Values:
 
 @cache
 def mask_of(topic: str) -> Mask | None:
-    """Return the function that hides the secrets in values of a topic with this name; None if it has none."""
+    """Return the function that hides secrets in the metadata log, or in a topic named like Connect's; else None."""
     if topic == cluster_metadata.TOPIC:
         return metadata_value
     return connect_value if _CONNECT_TOPIC.fullmatch(topic) else None
 
 
 def is_connect_key(key: bytes | None) -> bool:
-    """Return whether a key is like those of Connect's config topic, for a log whose topic is unknown."""
+    """Return whether a key is like those of Connect's config topic, for a topic that its name does not identify."""
     return key is not None and _CONNECT_CONFIGS_KEY.fullmatch(key) is not None
 
 
@@ -149,7 +149,7 @@ def is_metadata(key: bytes | None, value: bytes | None) -> bool:
 
 
 def metadata_value(_: bytes | None, value: bytes | None) -> bytes | None:
-    """Return a value of the metadata log without secrets. If it may have any and cannot be decoded, hide it whole."""
+    """Return a value of the metadata log without secrets. Undecodable values are hidden, unless their type has none."""
     if not value or (made := decode(cluster_metadata.TOPIC, None, value)) is None or made.value is None:
         return value
     if made.type in _HARMLESS:
@@ -169,8 +169,8 @@ def connect_value(key: bytes | None, value: bytes | None, *, is_certain: bool = 
     """Return a value of Connect's config topic with secrets hidden, as compact JSON like Connect's.
 
     Only the records of connectors, tasks and session keys are changed. Such a value is hidden whole if it is not a JSON
-    object. If not ``is_certain``, the topic may not be Connect's. Then a value other than a session key is changed only
-    if it has a field in which Connect stores secrets.
+    object. If not ``is_certain``, the topic may not be Connect's. Then a value without a field in which Connect stores
+    secrets is not changed, unless it is a session key in a JSON object.
     """
     if key is None or value is None or not _CONNECT_KEY.fullmatch(key):
         return value

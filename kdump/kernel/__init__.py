@@ -1,7 +1,7 @@
-"""The kernel, kdump's compiled code: it reads, filters and converts records, and checks and creates index entries.
+"""The kernel, kdump's compiled code for records, internal topics, index entries, digests, schemas and folder listings.
 
-Compiled code reads well-formed batches only. It stops before any other batch; plain Python (the general path) continues
-and reports errors. Without compiled code, plain Python reads everything with the same results. A module of this package
+Compiled code reads well-formed records only. It stops before any other; plain Python (the general path) continues and
+reports errors. Without compiled code, plain Python reads everything with the same results. A module of this package
 may be imported only if ``COMPILED`` is true. The environment variable ``KDUMP_KERNEL=off`` makes it false.
 """
 
@@ -56,7 +56,7 @@ def keep_freed_memory() -> None:
 def reserve(file: int, size: int) -> None:
     """Reserve disk space for ``size`` bytes of an open file (descriptor). Writes then take half the time.
 
-    The size of the file does not change. If kdump is not compiled, or the file system refuses, nothing is reserved.
+    The size of the file does not change. If kdump is not compiled, or the system refuses, nothing is reserved.
     """
     if COMPILED:
         from kdump.kernel import records

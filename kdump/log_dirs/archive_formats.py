@@ -1,6 +1,6 @@
 """Recognises archives and compressed files by their first bytes, also of some formats that kdump does not read.
 
-A segment does not begin with these bytes: its base offset would be 10^17 or higher. Sources: RFC 1952 (gzip), RFC 8878
+Segments do not begin so: their base offset would be negative, or above 10^17. Sources: RFC 1952 (gzip), RFC 8878
 (zstd), LZ4 frame format 1.6, .xz 1.2, bzip2 1.0, APPNOTE 6.3 (zip), POSIX.1-2008 (tar), and ``magic(5)`` of file 5.45.
 """
 
@@ -59,7 +59,7 @@ _FOREIGN: Final = (
 
 
 def format_of(head: bytes) -> str | None:
-    """Return the format of a file by its first HEAD bytes, or None if kdump does not read it as an archive."""
+    """Return the format of an archive or compressed file by its first HEAD bytes; None if kdump reads it as neither."""
     for name, magic in _READ:
         if head.startswith(magic):
             return name
@@ -67,7 +67,7 @@ def format_of(head: bytes) -> str | None:
 
 
 def foreign(head: bytes) -> Foreign | None:
-    """Return the format of an archive that kdump does not read, by its first bytes; None for any other file."""
+    """Return the format of a packed file that kdump does not read, by its first bytes; None for any other file."""
     return next((found for magic, found in _FOREIGN if head.startswith(magic)), None)
 
 

@@ -148,10 +148,10 @@ class Member(NamedTuple):
 
 
 class Archive:
-    """The files of an archive. ``left_out`` lists the skipped members with reasons.
+    """The files of an archive. ``left_out`` lists skipped members with reasons, except those that ``broken`` counts.
 
-    ``identity`` is equal for two names of the same archive. ``local`` is the local file that contains the archive. If a
-    part is unreadable, ``broken`` is a sentence about it, not None, and ``hint`` is the next step for the user.
+    ``identity`` is equal for two names of the same archive. ``local`` is the local file that contains the archive, or
+    "". If members are unreadable, ``broken`` is a sentence about them, not None, and ``hint`` the next step, or "".
     """
 
     def __init__(self, descriptor: OwnedDescriptor, name: str, identity: object, local: str) -> None:

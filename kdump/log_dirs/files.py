@@ -40,7 +40,7 @@ class Source(Protocol):
 
 
 class OpenSource(Source, Protocol):
-    """A source that is closed by the ``with`` statement that opened it."""
+    """A source for a ``with`` statement, which closes the file unless other sources share it."""
 
     def __enter__(self) -> OpenSource: ...
 
@@ -48,7 +48,7 @@ class OpenSource(Source, Protocol):
 
 
 class Entry(NamedTuple):
-    """A file or folder: its name, its path in the :class:`Files`, and its size in bytes (0 for a folder or device).
+    """A file or folder: its name, its path in the :class:`Files`, and its size in bytes (0 if not a regular file).
 
     ``identity`` is equal for two paths of the same file, if the system can determine this. ``modified`` is the time of
     the last write in ms. ``disk_size`` is the occupied disk space in bytes: less than ``size`` if the file has holes.
@@ -66,7 +66,7 @@ class Entry(NamedTuple):
 
     @property
     def is_regular(self) -> bool:
-        """Whether the entry is a regular file. Kafka lists only regular files as segments and producer snapshots."""
+        """Whether the entry is a regular file, or a broken link. Kafka lists only regular files."""
         return not self.is_folder and not self.special
 
 

@@ -1,7 +1,7 @@
 """Finds the partitions, with their segments in offset order, in the paths that a user names.
 
-Files, globs, partition folders, log dirs, archives and ``-`` become :class:`Partition` objects. Folders are listed one
-at a time, and only archives stay open.
+Files, globs, partition folders, log dirs, archives, URIs and ``-`` become :class:`Partition` objects. Folders are
+listed one at a time, and only archives stay open.
 
 Names: ``<topic>-<partition>`` is a partition folder; ``<topic>-<partition>.<uuid>-delete``, ``-future`` and ``-stray``
 are leftovers (``UnifiedLog``). ``<base offset>.log`` is a segment, ``<base offset>-<uuid>.log`` one of remote storage
@@ -145,7 +145,7 @@ class Finder:
         self.report = report
         self.note, self.fail = report.note, report.fail
         self.found_names: set[Name] = set()
-        """The names of folders with a log, of unreadable folders, and of partition folders that are not selected."""
+        """The names of folders with a log or a named file, of unreadable ones, and of unselected partition folders."""
         self.unread: set[Name] = set()
         """The names of unreadable folders."""
         self.without_log: list[UnreadableError] = []
@@ -160,7 +160,7 @@ class Finder:
         """Yield the partitions in ``paths``, in this order; in a folder they are in the order of topic and partition.
 
         If ``files`` is None, a path may be a URI (:mod:`kdump.log_dirs.remote`). Consecutive files of one folder become
-        one partition, and each renamed copy of a segment another. Partitions only in remote storage come last.
+        one partition, and renamed copies of its segments others. Partitions only in remote storage come last.
         """
         if self.wanted.remote is None:
             yield from self._everywhere(paths, files)
@@ -330,7 +330,7 @@ class Finder:
         self.note(f"{shown} does not begin like a segment: {wrong}. kdump reads it as a segment")
 
     def _group(self, entries: list[Entry], files: Files) -> Iterator[Partition]:
-        """Yield a partition of the named files of one folder, and one for each renamed copy of a segment."""
+        """Yield a partition of the named files of one folder, and others for renamed copies of its segments."""
         if not entries:
             return
         folder = _folder_of(files, entries[0])
@@ -516,7 +516,7 @@ class Finder:
     def partition(
         self, path: str, name: Name, inside: list[Entry], files: Files, folders: tuple[Entry, ...] = ()
     ) -> Partition:
-        """Return the partition of a folder. ``inside``: files and devices named like segments; ``folders``: others."""
+        """Return the partition of a folder. ``inside``: files, and devices named like segments; ``folders``: others."""
         beside = {entry.name: entry.path for entry in inside}
         segments, others = [], []
         for entry in inside:

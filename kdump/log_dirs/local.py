@@ -30,7 +30,7 @@ class Meter:
         self._read: list[tuple[str, int]] = []
 
     def add(self, path: str, position: int, size: int) -> None:
-        """Count a read of ``size`` bytes, but not a read of a file's first batch header (61 bytes) alone."""
+        """Count a read of ``size`` bytes. Reads of at most 61 bytes (a batch header) at byte 0 are not counted."""
         if position == 0 and size <= _HEADER:
             return
         self._read.append((path, size))  # append() is atomic: no lock is needed
@@ -119,10 +119,10 @@ def folder_identity(place: files.Files, folder: str) -> object:
 
 
 class LocalFile:
-    """A file of this machine, opened read-only. Raises UnreadableError if it cannot be opened."""
+    """A regular file of this machine, opened read-only. Raises UnreadableError for any other, or if this fails."""
 
     watch: ClassVar[Watch | None] = None
-    """The object that evicts pages after reads of any file in the process; None without ``--cache drop``."""
+    """Makes the guard that evicts the pages of a file, for each opened file; None without ``--cache drop``."""
     meter: ClassVar[Meter | None] = None
     limit = compression.DEFAULT_LIMIT
     _guard: Guard | None = None
@@ -166,7 +166,7 @@ class LocalFile:
         return None if self._guard is not None else self._fd
 
     def expect(self, position: int, size: int) -> None:
-        """Advise the operating system to read these bytes ahead, unless the first and the last one are cached."""
+        """Let the system read these bytes ahead, unless the first and last are cached, or ``--cache drop`` is used."""
         if self._guard is not None or not hasattr(os, "posix_fadvise"):  # pages read ahead would not be evicted
             return
         last = min(position + size, self.size) - 1

@@ -161,7 +161,7 @@ class LogDirStates:
         )
 
     def read_so_far(self) -> dict[str, LogDirState]:
-        """Return the states that were read so far, by the shown path of the log dir."""
+        """Return the states that were read so far and the ``known`` ones, by the shown path of the log dir."""
         return {state.path: state for state in self._known.values()}
 
     def judge(self, name: str, path: str, data: Bytes) -> object | None:

@@ -57,7 +57,7 @@ class Guard:
             raise
 
     def before(self, position: int, size: int) -> None:
-        """Note which pages of a read are cached. Evict what earlier reads loaded, except a shared folio."""
+        """Note which pages of a read are cached. Evict what earlier reads loaded, except what this read may need."""
         first = min(position // PAGE, self._pages)
         last = max(first, min(-(-(position + size) // PAGE), self._pages))
         if 0 <= first - self._first <= len(self._was):

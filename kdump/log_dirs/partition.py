@@ -27,7 +27,7 @@ TURN_COST: Final = 1 << 16
 class Segment(NamedTuple):
     """A ``.log`` file. ``base_offset`` is the offset in its name or, without one, in its first batch.
 
-    It is None without a batch, for standard input, and for a compressed file.
+    It is None for a file of less than 8 bytes without it, for standard input, and for a compressed file.
     ``siblings``: suffix (``index``, ``timeindex``, ...) -> path of the segment's file with this suffix, if it exists.
     """
 
@@ -59,7 +59,7 @@ class Segment(NamedTuple):
         return self.files.shown(self.path)
 
     def open(self) -> OpenSource:
-        """Open the file for reading. Raises UnreadableError."""
+        """Open the file for reading, up to :attr:`until`. Raises UnreadableError."""
         source = self.files.open(self.path)
         source.limit = self.limit
         if self.until is not None:

@@ -1,8 +1,8 @@
 """Object stores and HDFS (s3, gs, hdfs, abfs) as places of files: :class:`kdump.log_dirs.files.Files`.
 
-After errors that may be temporary, most operations are retried. The pauses are those of Hadoop's S3A client
-(``fs.s3a.retry.interval``: 500 ms, doubled each time), up to :data:`LONGEST_PAUSE`. kdump stops after :data:`SECONDS`.
-S3A stops at about the same time, after seven retries (``fs.s3a.retry.limit``).
+After errors that may be temporary, most operations are retried (:class:`Retries`). The pauses are those of Hadoop's
+S3A client (``fs.s3a.retry.interval``: 500 ms, doubled each time), up to :data:`LONGEST_PAUSE`. kdump stops after
+:func:`seconds`; S3A stops at about the time of :data:`SECONDS`, after seven retries (``fs.s3a.retry.limit``).
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def shown_paths(paths: Iterable[str]) -> str:
 
 
 def is_there(shown: str, paths: Iterable[str]) -> bool:
-    """Return whether a file exists in the stores of ``paths``. ``shown`` is its shown path."""
+    """Return whether a file exists in one of the places of ``paths``. ``shown`` is its shown path."""
     for files, _ in places(paths):
         if shown.startswith(files.shown("")) and files.look(shown.removeprefix(files.shown(""))) is not None:
             return True
@@ -222,7 +222,7 @@ class RemoteFiles:
 
 
 class RemoteSource:
-    """A file of a ``pyarrow.fs`` file system. After an error, the file is opened again: its size must be the same."""
+    """A file of a ``pyarrow.fs`` file system. The try after an error opens it again: StoreError if its size changed."""
 
     def __init__(self, system: Any, path: str, name: str, retries: Retries) -> None:
         self.name, self.limit = name, DEFAULT_LIMIT
@@ -266,7 +266,7 @@ T = TypeVar("T")
 VARIABLE: Final = "KDUMP_STORE_SECONDS"
 """The environment variable that replaces :data:`SECONDS`."""
 SECONDS: Final = 60.0
-"""An operation is retried until this number of seconds after its first error."""
+"""Default: no retry of an operation starts later than this number of seconds after its first error."""
 RIGHTS_SECONDS: Final = 20.0
 """Maximum number of seconds of retries if access is denied, for example while a key is replaced."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 8.0
@@ -330,9 +330,9 @@ _ANSWERED: Final[set[str]] = set()
 class Retries:
     """Retries the operations of one store after TRANSPORT and RIGHTS errors. Ctrl-C ends a pause.
 
-    If all tries of an operation fail, later errors of its kind are not retried: TRANSPORT errors until the next answer
-    of the store, RIGHTS errors for good. Before the first answer no RIGHTS error is retried: the keys are wrong.
-    ``store`` is the URI without a path; an answer to another object with the same URI counts.
+    If the last try of an operation fails, later errors of its kind are not retried: TRANSPORT errors until an operation
+    succeeds, RIGHTS errors for good. Before the first success no RIGHTS error is retried: the keys are wrong.
+    ``store`` is the URI without a path; a success of another object with the same URI counts.
     """
 
     def __init__(self, store: str = "") -> None:
@@ -344,7 +344,7 @@ class Retries:
         return {"_store": "", "_has_answered": self._has_answered, "_given_up": set()}
 
     def call(self, name: str, what: Callable[[], T], done: str = "read") -> T:
-        """Return the result of ``what``. After OSErrors or ArrowExceptions, try again; at last raise StoreError."""
+        """Return the result of ``what``. An OSError or plain ArrowException is retried or becomes a StoreError."""
         began: float | None = None
         pause = FIRST_PAUSE
         while True:
@@ -369,7 +369,7 @@ class Retries:
                 return result
 
     def answered(self) -> None:
-        """Retry RIGHTS errors from now on: the store has answered."""
+        """Note a success: from now on retry RIGHTS errors, unless given up, and TRANSPORT errors again."""
         if not self._has_answered and self._store:
             _ANSWERED.add(self._store)
         self._has_answered = True

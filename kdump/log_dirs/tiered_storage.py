@@ -53,7 +53,7 @@ INDEX_FILES: Final = {INDEX: "offset", TIME_INDEX: "timestamp", TXN_INDEX: "tran
 UNREADABLE: Final = b"\xff"
 """The byte that fills an unreadable chunk. No batch begins with it, so a reader continues after the chunk."""
 KEPT: Final = 4
-"""Maximum number of decompressed chunks of a segment in the cache. Threads add chunks ahead."""
+"""Maximum number of decompressed chunks of a segment in the cache. The oldest one is dropped first."""
 KEPT_BYTES: Final = 64 << 20
 """Maximum size in bytes of all chunks of a segment in the cache. A larger chunk is kept alone."""
 
@@ -384,9 +384,9 @@ def folder_id(remote: Partition) -> str | None:
 def joined(local: Partition, remote: Partition) -> Partition:
     """Return a partition with local and remote segments, and each offset in one segment if end offsets are known.
 
-    Remote segments that begin at or after the first local one are left out. Each other one is read up to the start of
-    the next segment. It is left out if a remote segment of the same or a later epoch has all its offsets. If several
-    have the same base offset, the segment with the latest epoch is kept.
+    Remote segments that begin at or after the first local one are left out. Of the others, the last one and those with
+    known end offsets are read up to the start of the next segment. One is left out if a remote segment of the same or a
+    later epoch has all its offsets. If several have the same base offset, the segment with the latest epoch is kept.
     """
     begins = min((one.base_offset for one in local.logs if one.base_offset is not None), default=None)
     kept: list[Segment] = []

@@ -50,7 +50,7 @@ class Take(Enum):
     """The form in which a reader yields batches."""
 
     RECORDS = auto()
-    """Each batch with its records, as objects."""
+    """Each batch with its selected records, as objects."""
     RUNS = auto()
     """Batches whose records may be read on demand: BatchRecords, or RunRecords for several valid batches together."""
     UNCHECKED_RUNS = auto()
@@ -62,7 +62,7 @@ class Take(Enum):
     """Like BATCHES, but several batches may be one RunRecords, which may contain malformed records."""
     HEADERS = auto()
     """If the filter needs no records: batches of magic 2 without records, not decompressed; several may be one
-    RunRecords. Older batches, and malformed ones that are not compressed, have records."""
+    RunRecords. Older batches, and those that are not compressed and malformed (or not compiled code), have records."""
     COUNT = auto()
     """Only numbers of records. If an item has a valid batch without records, the number is in the batch's header."""
 
@@ -99,10 +99,10 @@ class BatchSelection:
         self._prefilter = Prefilter.of(wanted)
         self._prefilters_offers = offer_all and self._prefilter is not None
         self.in_runs = not self._of_batches and self._prefilter is not None
-        """Whether an item may be a batch run even if the filter selects only some of its records."""
+        """Whether batches may come in runs (:meth:`select_run`) even if the filter selects only some records."""
 
     def select(self, batch: RecordBatch, file: SegmentFacts) -> Iterator[SelectedBatch | DamagedRange]:
-        """Yield the batch with its selected records, if any, then a damaged range if a malformed record is read."""
+        """Yield the batch unless the filter excludes all its records; then damage, if a malformed record is read."""
         if not self._filter.may_hold(batch):
             return
         outcome = self._outcome(batch)
@@ -157,7 +157,7 @@ class BatchSelection:
         return SelectedBatch(file, run.first, run.first.base_offset, records), records
 
     def select_run(self, run: Run, file: SegmentFacts) -> Iterator[SelectedBatch | DamagedRange]:
-        """Yield the selected batches of a run, as many in one item as possible."""
+        """Yield the selected batches of a run, if possible several in one item, and damaged ranges."""
         if self._prefilter is not None:
             yield from self._select_some(run, file, self._prefilter)
             return
@@ -208,7 +208,7 @@ class BatchSelection:
         return next((row for row, both in enumerate(offsets) if min(both) > last), batches.batch_count)
 
     def _wanted(self, batch: RecordBatch) -> int:
-        """Return the prefilter's number of selected records in a batch, or -1 if the prefilter cannot count them."""
+        """Return the prefilter's number of selected records in a batch, or -1 if the prefilter does not count them."""
         if self._prefilter is None or not self._prefilter.looks or not isinstance(batch, Batch) or batch.is_control:
             return -1
         return self._prefilter.of_batch(batch)

@@ -60,7 +60,7 @@ class Filter(NamedTuple):
     types: frozenset[RecordType] = frozenset()
     transactional: bool | None = None
     committed: bool = False
-    """Whether only records that a read_committed consumer receives are selected: no markers, no aborted records."""
+    """Whether records are left out that a read_committed consumer does not receive: control, aborted and unstable."""
     out_of_order: bool = False
     """Whether segments that begin at ``until`` or later are read too. They may hold records with older timestamps."""
     grep_in: frozenset[GrepPart] = KEY_AND_VALUE
@@ -141,7 +141,7 @@ class Filter(NamedTuple):
         )
 
     def takes_all(self, low: int, high: int, early: int, late: int) -> bool:
-        """Return whether all offsets ``low`` to ``high`` and times ``early`` to ``late`` (ms) are selected."""
+        """Return whether the offsets ``low`` to ``high`` and times ``early`` to ``late`` (ms) meet the bounds."""
         return not (
             (self.first_offset is not None and low < self.first_offset)
             or (self.last_offset is not None and high > self.last_offset)
@@ -258,7 +258,7 @@ class Prefilter:
         return [count if match else 0 for count, match in zip(counts, matched, strict=True)]
 
     def of_batch(self, batch: Batch) -> int:
-        """Return the count of a batch, or -1 if compiled code cannot read the batch."""
+        """Return the count of a batch, or -1 if it is empty or compiled code cannot read all its records."""
         if batch.count <= 0:
             return -1
         try:

@@ -117,7 +117,7 @@ class _AstrayError(Exception):
 
 
 def survey(segment: Segment, split_bytes: int, *, checked: bool = False) -> Survey:
-    """Return the survey of a segment, split into chunks of about ``split_bytes`` that start at valid batches.
+    """Return the survey of a segment, in chunks of about ``split_bytes``. Those after the first start at valid batches.
 
     Usually only headers are read. If one is invalid or ``checked`` is true, every checksum is verified, and reading
     continues after damage at the next valid batch. Raises UnreadableError.
@@ -232,7 +232,7 @@ def batches(source: files.Source, start: int, end: int) -> Iterator[RecordBatch]
 
 
 def regions(source: files.Source, start: int, end: int, *, strict: bool = True) -> Iterator[Region]:
-    """Yield batches that are found by their length fields. From an invalid header on, yield all regions.
+    """Yield batches that are found by length fields. From the batch before an invalid header on, yield all regions.
 
     Before this and before the first older batch, only headers are in memory. With ``strict``, an offset that does not
     rise is invalid too, and so is a wrong checksum of the last batch, which a broker may still be writing.

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from kdump.log_dirs.partition import Segment
 
 RANGE_BYTES: Final = 1 << 16
-"""Adjacent items become one range of at most this size in bytes."""
+"""Consecutive items become one range of up to this size in bytes."""
 
 
 class TailRange(NamedTuple):

@@ -75,7 +75,7 @@ class PartitionReader:
         """With ``outcomes``, items have the outcome of their transaction. To find it, headers may be scanned first.
 
         With ``include_damaged``, the reader also yields readable records of batches with a wrong checksum and a
-        plausible header. ``decoder`` decodes payloads for the column ``decoded``.
+        plausible header. ``decoder`` decodes payloads for the column ``decoded`` and for a ``decoded`` filter.
         """
         self.filter, self.take, self.outcomes = filter, take, outcomes
         self.on_error, self.include_damaged = on_error, include_damaged
@@ -138,7 +138,7 @@ class PartitionReader:
     def read_part(
         self, partition: Partition, segment: Segment, part: SegmentPart
     ) -> Iterator[SelectedBatch | DamagedRange]:
-        """Yield the selected batches of a part, then set the results in it. The filter must not be ``is_bounded``."""
+        """Yield the items of a part, then set the results in ``part``. The filter must not be ``is_bounded``."""
         selection, facts = self._begin(partition, reported=part.start > 0 or segment != partition.segments[0])
         yield from self._segment(segment, selection, facts._replace(name=segment.name), part)
 

@@ -37,7 +37,7 @@ def stream(
     check: bool = True,
     make: Callable[[Run], M | None] | None = None,
 ) -> Generator[tuple[Region, M | None], None, None]:
-    """Yield the regions of a range of bytes (none if ``span`` is None), each with the result of ``make`` or None.
+    """Yield the regions of ``span`` (none if None) with the result of ``make`` or None; after damage, all later ones.
 
     With ``runs``, several batches may be one Run. ``packed``: the caller reads records, so a Run has no compressed
     batches. With ``runs`` and ``packed``, threads may read a whole local file ahead and call ``make`` with each Run

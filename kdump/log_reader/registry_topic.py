@@ -33,8 +33,8 @@ def payload_decoder(
 ) -> PayloadDecoder:
     """Return a decoder for the formats of ``decode`` (``auto``, ``avro``, ``protobuf`` or ``json``).
 
-    The decoder reads the schemas of ``topic`` in ``paths`` at the first payload that may have a schema. ``wanted`` has
-    the batch size limit and the remote storage. ``report`` and ``lost`` are those of :func:`read_store`.
+    The decoder reads the schemas of ``topic`` in ``paths`` (except ``-``) at the first payload that may have a schema.
+    ``wanted`` has the batch size limit and the remote storage. ``report`` and ``lost`` are those of :func:`read_store`.
     """
 
     def read() -> SchemaStore:
@@ -61,9 +61,9 @@ def read_store(
 ) -> SchemaStore:
     """Return the schemas of a registry's topic in ``paths``: log dirs, partition folders, segments or archives.
 
-    If several replicas have an offset, it is replayed once. ``report`` receives the errors of unreadable files,
-    ``lost`` the damaged ranges. If no folder has the topic's name, a ``.log`` file in ``paths`` is read if its
-    first record has a key of a registry. If no record of the topic is found, the store is empty.
+    If several replicas have an offset, it is replayed once. ``report`` receives the errors of unreadable files, and
+    ``lost`` the damaged ranges. If no partition of the topic is found, ``.log`` files whose folders name no topic are
+    read, if their first record has a key of a registry. The store is empty if no record is found.
     """
     from kdump.schemas.store import SchemaStore
 
