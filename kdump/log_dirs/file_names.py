@@ -229,7 +229,7 @@ def is_padded(stem: str) -> bool:
 
 
 def is_sibling(name: str) -> bool:
-    """Return whether a name is that of a file that is not read as records, such as an index or a checkpoint."""
+    """Return whether SIBLING_NAME matches a name, for example of an index, producer snapshot or checkpoint."""
     plain = name.removesuffix(f".{LOG}").isdecimal()  # nearly always the name of a segment
     return not plain and SIBLING_NAME.fullmatch(name) is not None
 

@@ -27,7 +27,7 @@ _MISSING: Final = re.compile(rb"\0+")
 
 
 class Guard:
-    """Notes which pages of an open file are cached before a read, and evicts the others at the next read or close.
+    """Notes which pages of an open file are cached before a read, and evicts the others at a later read or close.
 
     Raises OSError if the system does not report the cached pages.
     """

@@ -45,7 +45,7 @@ class Segment(NamedTuple):
     until: int | None = None
     """Batches at and above this offset are not read, because the next segment has them. None: all batches are read."""
     start: int = 0
-    """The first byte of the file that belongs to the segment. It is not 0 for a part of a split segment."""
+    """The first byte of the file that belongs to the segment: 0, except for parts that a start of a broker makes."""
     special: str = ""
 
     @property

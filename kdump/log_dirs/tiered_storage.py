@@ -333,7 +333,7 @@ class RemoteStorage:
         return cls(paths, {name: PrivateKey(read_file(LOCAL, file), file) for name, file in key_files.items()})
 
     def places(self, fail: Callable[[UnreadableError], None]) -> Iterator[tuple[Files, list[str]]]:
-        """Yield each place with the paths in it. ``fail`` receives errors."""
+        """Yield each place with the paths in it. ``fail`` is that of :class:`TieredFiles`."""
         for files, paths in places(self.paths):
             yield TieredFiles(files, self.keys, fail, list_locked=self.list_locked), paths
 

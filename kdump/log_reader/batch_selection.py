@@ -62,7 +62,7 @@ class Take(Enum):
     """Like BATCHES, but several batches may be one RunRecords, which may contain malformed records."""
     HEADERS = auto()
     """If the filter needs no records: batches of magic 2 without records, not decompressed; several may be one
-    RunRecords. Older batches, and those that are not compressed and malformed (or not compiled code), have records."""
+    RunRecords. Older batches have records; so have malformed ones without compression (all, without compiled code)."""
     COUNT = auto()
     """Only numbers of records. If an item has a valid batch without records, the number is in the batch's header."""
 

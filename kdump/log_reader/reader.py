@@ -59,7 +59,7 @@ class PartitionReader:
     """:class:`kdump.log_reader.batch_selection.BatchSelection` explains offer, offer_all and for_columns."""
     stats: ReadStats | None = None
     begin: ReadStart | None = None
-    """The position at which to start, in the partition with this segment. Other partitions are read from byte 0."""
+    """The position at which to start, in the partition with this segment. Other partitions are read as without it."""
 
     def __init__(
         self,

@@ -48,7 +48,7 @@ class RemoteSegment(NamedTuple):
 
 
 class RemoteSegments:
-    """The segments in remote storage, and the last copied offset of each partition."""
+    """The listed segments, also those being copied or deleted, and the last copied offset of each partition."""
 
     def __init__(self) -> None:
         self.known = False
