@@ -89,7 +89,7 @@ cdef class Memory:
         return True
 
     cdef bytearray take(self):
-        """Return the bytes, and become empty. The next buffer is slightly larger, but at most _MOST_ROOM bytes."""
+        """Return the bytes, and become empty. The next buffer begins with slightly more room, at most _MOST_ROOM."""
         if not self.room:
             self.grow(1)
         taken = self.memory

@@ -58,7 +58,7 @@ cdef unsigned int _X8 = 1 << 23
 
 
 def rows(first, block, place, most, stop):
-    """Return the row of ``first`` and a row for each similar batch that follows; empty if no similar batch follows.
+    """Return a row for each of two or more consecutive similar batches from ``first`` on; empty without them.
 
     Similar batches are complete, have right checksums, and have the same attributes and delete horizon as ``first``.
     ``place`` is the position of the block in the file. ``most`` is the largest size of a batch in bytes. The batches

@@ -522,7 +522,7 @@ cdef class OffsetTable(FactBuffer):
         self.since, self.most, self.latest = since, most, since - 1
 
     def put(self, begin, end):
-        """Add the facts ``begin`` to ``end`` (exclusive). Return the index of the first that does not fit."""
+        """Add the facts ``begin`` to ``end`` (exclusive); stop at a key if the table is full. Return the next index."""
         cdef Py_ssize_t at = begin
         cdef Py_ssize_t stop = min(end, self.count)
         cdef Fact* fact
@@ -622,7 +622,7 @@ cdef class SizeTable(FactBuffer):
                 self.record += 1
 
     def largest(self, most):
-        """Return (bytes, -batch, -record, records) of the ``most`` keys with the most bytes (``KeySizes.largest``)."""
+        """Return (bytes, -batch, -record, records) of the ``most`` keys with the most bytes, in any order."""
         from heapq import heappush, heappushpop  # few runs need a heap
 
         cdef list found = []

@@ -1,10 +1,10 @@
 # cython: language_level=3, boundscheck=True, wraparound=False, cdivision=True, initializedcheck=False
 """Compares entries of an index with the batches at their positions, and creates the entries of new indexes.
 
-An offset entry is confirmed if its offset is the last one of the batch of magic 2 at its position. A time entry is
-confirmed if its offset is the last one of a batch, and its timestamp the largest of that batch's records. The search
-for this batch starts at the last ``.index`` entry up to its offset. The general path checks the other entries and
-reports errors.
+An offset entry is confirmed only if its offset is the last one of the batch of magic 2 at its position. A time entry is
+confirmed only if its offset is the last one of a batch, and its timestamp the largest of that batch's records. The
+search for this batch starts at the last ``.index`` entry up to its offset. The general path checks the other entries
+and reports errors.
 """
 
 from kdump.formats.offset_index import OffsetIndex

@@ -210,8 +210,8 @@ cdef class FramedMessages(Records):
     def decoded(self, known, made, other):
         """Return ``made(offset, timestamp in ms, name, values)`` for each record of the batches of :meth:`stack`.
 
-        ``known`` returns the name and the SchemaReader for the three bytes of a frame, or None. For a record without a
-        known frame the item is ``other(offset, timestamp, key, value)``. Reading ends as in :meth:`stacked`.
+        ``known`` returns the name and the SchemaReader for the three bytes of a frame, or None. For any other
+        value the item is ``other(offset, timestamp, key, value)``. Reading ends as in :meth:`stacked`.
         """
         self.known, self.made, self.other = known, made, other
         return self.briefs()
@@ -245,7 +245,7 @@ WAYS = (
 - map: an array of structs, written as "{key=value, ...}". The argument has the names of two number fields. The array
   is not empty, and the keys increase.
 - end: a number. The argument names another field, which must be from 0 to this number.
-- call: the argument is a function that returns the text of the whole field, also for null.
+- call: the argument is a function that returns the text of the whole value, also for null or an array.
 """
 ALWAYS = object()
 """Given as ``default`` of a FieldText whose value is always written."""
@@ -285,7 +285,7 @@ cdef class FieldText:
     cdef object argument, default
 
     def __init__(self, literal, name, way, argument=None, array=False, default=ALWAYS):
-        """``argument``: see WAYS. A value that equals ``default`` is not written."""
+        """``argument``: see WAYS. A field whose value equals ``default`` is left out."""
         self.literal, self.name, self.way = literal, name, WAYS.index(way)
         self.argument, self.array, self.default = argument, array, default
 

@@ -335,7 +335,7 @@ cdef class Lines(Cursor):
         return memoryview(self.buffer)[:whole] if whole else memoryview(b"")
 
     def sound(self):
-        """Return whether all remaining records are well-formed and can be printed. The position does not change."""
+        """Return whether :meth:`next_record` accepts all remaining records. The position does not change."""
         at, left = self.at, self.left
         with nogil:
             while self.left > 0 and self.next_record():
@@ -693,7 +693,7 @@ cdef class Messages(Lines):
         self.at += size
 
     def last_offset_stored(self):
-        """Return the stored offset of the last message; None if a message is invalid or the last one is incomplete."""
+        """Return the stored offset of the last message; None without one, or if the size of any is wrong."""
         cdef Py_ssize_t at = self.at
         cdef long long size
         cdef long long last = 0

@@ -2,7 +2,7 @@
 """Reads the records of consecutive magic 2 batches: as objects, as sizes, or to count those that a filter selects.
 
 :mod:`kdump.records.magic_2` has the layout. :class:`Cursor` reads records. Its subclasses, also in other modules, write
-an output; ``records.pxd`` has its C interface.
+an output; ``records.pxd`` has its C interface. Some functions call the system, such as :func:`listing`.
 """
 
 import sys
