@@ -71,7 +71,7 @@ class Entry(NamedTuple):
 
 
 class Files(Protocol):
-    """A file system, archive or store. Paths are joined with ``/``. Every method may raise UnreadableError."""
+    """A file system, archive or store. Paths are joined with ``/``. Methods may raise UnreadableError."""
 
     def look(self, path: str) -> Entry | None:
         """Return the file or folder at ``path``, or None."""

@@ -25,7 +25,7 @@ TURN_COST: Final = 1 << 16
 
 
 class Segment(NamedTuple):
-    """A ``.log`` file. ``base_offset`` is the offset in its name or, without one, in its first batch.
+    """A file such as a ``.log``. ``base_offset`` is the offset in its name or, without one, of its first batch.
 
     It is None for a file of less than 8 bytes without it, for standard input, and for a compressed file.
     ``siblings``: suffix (``index``, ``timeindex``, ...) -> path of the segment's file with this suffix, if it exists.
