@@ -2,7 +2,7 @@
 
 * prefix: ``00``, the schema id (int32, big endian), the payload (Confluent's wire format).
 * header: the record header ``__key_schema_id`` or ``__value_schema_id`` has ``01`` and the 16 bytes of the GUID, or
-  ``00`` and the id; the payload has no prefix (Confluent's serializers from 8.0 on).
+  ``00`` and the id, then the path of a Protobuf message; the payload has no prefix (Confluent's serializers from 8.0).
 * single-object: ``C3 01``, the CRC-64-AVRO of the schema, the payload (Avro specification).
 * file: ``Obj`` ``01``, an Avro container file with its own schema.
 """
@@ -32,7 +32,7 @@ _WITH_ID, _WITH_GUID = 0, 1
 
 
 class SchemaFrame(NamedTuple):
-    """The frame of a payload, up to ``position``. ``indexes``: the path of a Protobuf message, if it is in a header."""
+    """The frame of a payload. ``position``: where the reader starts (file: 0). ``indexes``: the rest of a header."""
 
     framing: Framing
     position: int
@@ -43,7 +43,7 @@ class SchemaFrame(NamedTuple):
 
 
 def frame_of(side: Side, payload: bytes, headers: Iterable[tuple[bytes, bytes | None]]) -> SchemaFrame | None:
-    """Return the frame in the last complete header (as Confluent appends it), else the payload's frame, or None."""
+    """Return the frame in the side's last complete header (as Confluent appends it), else the payload's, or None."""
     name, found = _HEADERS[side], None
     for header, value in headers:
         if header == name and value:
@@ -72,7 +72,7 @@ def _of_header(value: bytes) -> SchemaFrame | None:
 
 
 def guid_of_value(value: Mapping[str, Any], text: str, references: Sequence[Mapping[str, Any]]) -> str:
-    """Return the GUID of a SCHEMA value: the stored digest (field ``md5``), otherwise the computed digest."""
+    """Return the GUID of a SCHEMA value: the stored digest (field ``md5``) if valid, otherwise the computed digest."""
     from uuid import UUID
 
     stored = value.get("md5")

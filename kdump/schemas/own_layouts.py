@@ -56,7 +56,7 @@ _LAYOUTS: Final[tuple[tuple[re.Pattern[str], dict[str, tuple[tuple[str, str], ..
 
 
 def mirrored(topic: str, side: str, payload: bytes) -> dict[str, Any] | None:
-    """Return a MirrorMaker 2 key or value as fields, without ``version``; None for other topics or another layout."""
+    """Return a MirrorMaker 2 key or value as fields, without ``version``; None for another topic or layout."""
     for name, layouts in _LAYOUTS:
         if name.fullmatch(topic):
             return _fields(layouts[side], payload)
@@ -100,7 +100,7 @@ class WindowedKey(NamedTuple):
 
 
 def window_of(key: bytes) -> WindowedKey | None:
-    """Return the parts of a key in a changelog, or None if it has no plausible window.
+    """Return the parts of a key in a changelog, or None without a plausible window. The caller checks the topic.
 
     One time is tried before a time and a sequence number, because its keys fit both if the application's key ends
     with a small number.

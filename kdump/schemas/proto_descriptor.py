@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _MESSAGES: Final = ("TYPE_MESSAGE", "TYPE_GROUP", "TYPE_ENUM")
+"""The types of fields that name a message or an enum."""
 _EDITIONS: Final = "editions"
 """The field ``syntax`` of a descriptor whose file has an edition (2023 or later)."""
 _FIRST_EDITION: Final = "EDITION_2023"
@@ -147,7 +148,7 @@ def _feature_options(found: dict[str, Any]) -> list[str]:
 
 
 class _ProtoWriter:
-    """Prints a descriptor as .proto text, only with the options ``allow_alias``, ``packed`` and features."""
+    """Prints a descriptor as .proto text, without services; of options only ``allow_alias``, ``packed``, features."""
 
     def __init__(self, syntax: str) -> None:
         self._syntax = syntax

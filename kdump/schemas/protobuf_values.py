@@ -1,9 +1,9 @@
 """Converts Protobuf messages to values of typed columns (:mod:`kdump.schemas.shapes`).
 
 A message is read as JSON (:mod:`kdump.schemas.protobuf`) and converted: 64-bit integers from text, bytes from base64,
-timestamps from ISO 8601, enums from the name to its index (a number without a name becomes text). Struct, Value,
-ListValue, Any, and recursive, empty, too deep or large messages stay JSON text. One schema version gives the columns
-their types, and reads the messages of all versions, as Protobuf's own readers do.
+timestamps from ISO 8601, enums from the name to its index (a number without a name becomes text). Duration and
+FieldMask stay text. Struct, Value, ListValue, Any, and recursive, empty, too deep or large messages stay JSON text.
+One schema version gives the columns their types, and reads the messages of all versions, as Protobuf's readers do.
 """
 
 from __future__ import annotations

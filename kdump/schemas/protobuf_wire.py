@@ -46,7 +46,6 @@ def read_tag(data: bytes, position: int, end: int) -> tuple[int, int]:
 
 
 def zigzag(value: int) -> int:
-    """Return the signed number for a number in zigzag encoding."""
     return value >> 1 ^ -(value & 1)
 
 
@@ -100,7 +99,7 @@ DEFAULTS: Final[Mapping[str, Any]] = {
     "bytes": "",
     **dict.fromkeys(("int64", "uint64", "sint64", "fixed64", "sfixed64"), "0"),
 }
-
+"""Scalar type -> its default in JSON, except the 32-bit integers: 0."""
 
 Read: TypeAlias = "Callable[[bytes, int, int, Any], tuple[Any, int]]"
 """A function (payload, position, end of the message, walk) that returns a value and the position after it."""

@@ -21,7 +21,7 @@ FORMATS: Final[dict[str, Format]] = {"AVRO": "avro", "PROTOBUF": "protobuf", "JS
 
 
 class PayloadReader:
-    """Reads payloads, unless ``problem`` is ``reference-missing`` or ``schema-invalid``, with the reason ``why``."""
+    """Reads payloads, unless ``problem`` is ``reference-missing`` or ``schema-invalid`` (``why``): callers check it."""
 
     def __init__(self, version: SchemaVersion, store: SchemaStore) -> None:
         self.version = version
@@ -43,7 +43,7 @@ class PayloadReader:
             self.problem, self.why = "schema-invalid", str(reason)
 
     def data(self, payload: bytes, position: int, indexes: Sequence[int]) -> dict[str, Any]:
-        """Return ``name``, ``data``, and if any ``unknownFields`` or a ``problem`` (Avro). Raises UndecodableError."""
+        """Return ``name``, ``data``, and perhaps ``unknownFields`` or (Avro) ``problem``. Raises UndecodableError."""
         reader = self.reader
         if isinstance(reader, AvroReader):
             value, end = reader.read(payload, position)
@@ -61,7 +61,7 @@ class PayloadReader:
         return {"name": None, "data": read_json(payload, position)}
 
     def name(self, indexes: Sequence[int]) -> str | None:
-        """Return the full name of the record or message; None for JSON, a bad schema, or if there is no name."""
+        """Return the name of the type, or of the first possible message; None if there is none, or for a bad schema."""
         if isinstance(self.reader, ProtobufReader):
             return self.reader.name(indexes)
         return self.reader.name if isinstance(self.reader, AvroReader) else None

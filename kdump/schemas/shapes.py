@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 from kdump.schemas.avro_schema import Array, AvroRecord, AvroType, Enum, Fixed, Logical, Map, Primitive, Union
 
 _MOST_FIELDS: Final = 5_000
-"""Maximum number of typed fields of a shape. The record, list or map (Protobuf: message) that exceeds it is JSON."""
+"""Maximum number of typed fields of a shape. Records, lists and maps (Protobuf: messages) beyond it are JSON text."""
 _MOST_LEVELS: Final = 64
 """Maximum number of levels of structs, lists and maps (Protobuf: only messages). Deeper ones are JSON text."""
 
@@ -78,7 +78,7 @@ class Nesting:
         self._fields = 0
 
     def enter(self, kind: object, fields: int = 0) -> bool:
-        """Enter a type with ``fields`` fields. Return False instead if it is recursive or a limit is exceeded."""
+        """Enter a type, or return False if it is recursive or exceeds a limit. ``fields`` are counted in both cases."""
         self._fields += fields
         if id(kind) in self._within or len(self._within) >= _MOST_LEVELS or self._fields > _MOST_FIELDS:
             return False

@@ -54,7 +54,7 @@ class SchemaVersion(NamedTuple):
     last_offset: int
     timestamp_ms: int
     stored: dict[str, Any]
-    """The value of the version's newest record that has one, as JSON."""
+    """The value of the version's newest record that has one, parsed from JSON."""
 
     @property
     def guid(self) -> str:
@@ -101,7 +101,7 @@ class SubjectLine:
 
 
 def split_context(subject: str) -> tuple[str, str]:
-    """Return context and name of a subject: (``.site1``, ``orders``) for ``:.site1:orders``."""
+    """Return context (default: ``.``) and name of a subject: (``.site1``, ``orders``) for ``:.site1:orders``."""
     if subject.startswith(":."):
         context, colon, name = subject[1:].partition(":")
         if colon:
@@ -233,7 +233,7 @@ class SchemaStore:
             yield SubjectLine(name, state, live, self._configs.get(name), self._modes.get(name))
 
     def with_id(self, number: int) -> list[SchemaVersion]:
-        """Return the versions with this schema id, in log order."""
+        """Return the versions with this schema id, in any state and context, in log order."""
         if self._by_id is None:
             self._by_id = {}
             for version in self._versions.values():
@@ -241,7 +241,7 @@ class SchemaStore:
         return self._by_id.get(number, [])
 
     def with_guid(self, text: str) -> list[SchemaVersion]:
-        """Return the versions with this GUID, in log order."""
+        """Return the versions with this GUID (in lower case), in any state and context, in log order."""
         if self._by_guid is None:
             self._by_guid = {}
             for version in self._versions.values():

@@ -109,7 +109,7 @@ class TypedSide:
         *,
         wide_times: bool = False,
     ) -> None:
-        """``message``: of Protobuf, by default the first. Raises UsageError for a bad schema or a missing message.
+        """``message``: of Protobuf (else ignored), by default the first. Raises UsageError for a bad schema or name.
 
         ``wide_times``: accept Protobuf's timestamps outside the years 1678 to 2262 (the range of ns in 64 bits).
         """
@@ -210,8 +210,8 @@ def _refusal(why: str) -> _Read:
 def typed_sides(decoder: PayloadDecoder, subject: str, *, wide_times: bool = False) -> tuple[TypedSide, ...]:
     """Return the reader of the subject's own side (key or value) as the last item. Raises UsageError.
 
-    Before it comes the reader of the other side (``orders-key`` for ``orders-value``), if there is such a subject with
-    a usable current version. ``subject`` may have a version and a Protobuf message: ``orders-value:3``,
+    Before it comes the reader of the other side (``orders-key`` for ``orders-value``), if there is such a subject
+    and its newest current version is usable. ``subject`` may have a version and a Protobuf message: ``orders-value:3``,
     ``orders-value#org.shop.Order``. A subject that ends with ``-key`` is for keys, any other for values.
     """
     version, message = _version(decoder, subject)
@@ -260,7 +260,7 @@ class SubjectTables:
         return table
 
     def sides(self, table: str) -> tuple[TypedSide, ...]:
-        """Return the readers of a table: for keys if the log has a usable subject for them, and for values."""
+        """Return the readers of a table of :meth:`table`: for keys if they have a usable subject, and for values."""
         found = self._sides[table]
         if isinstance(found, UsageError):
             raise found

@@ -86,7 +86,7 @@ class Run(Batches):
         return is_near and self.least("records_count") >= 0
 
     def stack(self, cursor: C, row: int = 0, stop: int | None = None) -> C:
-        """Let ``cursor`` read the batches ``row`` to ``stop`` (exclusive), or none if compressed. Return ``cursor``."""
+        """Return ``cursor``, set to read the batches ``row`` to ``stop`` (exclusive), or none if compressed."""
         packed = self.first.attributes & CODEC_MASK
         stop = self.batch_count if stop is None else stop
         cursor.stack(self.block, self.rows, WIDTH, row, row if packed else stop)
@@ -173,7 +173,6 @@ class Entries(Batches):
         return [batch.field(name, 0) for batch in islice(self._entries(), row, stop)]
 
     def entry(self, at: int) -> Message:
-        """Return the message at position ``at`` in ``block``."""
         offset, size = LOG_OVERHEAD.read(self.block, at)
         data = self.block[at + LOG_OVERHEAD.size : at + LOG_OVERHEAD.size + size]
         return Message(data, offset, self.start + at, limit=self.limit)

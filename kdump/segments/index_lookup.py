@@ -1,8 +1,8 @@
 """Finds the byte range of a segment that holds certain offsets or times, by its indexes.
 
 An offset index entry is used only if a valid batch starts at its position, with a base offset up to the entry's. A time
-index entry is used only if its timestamp is the largest of the batch with its offset. Otherwise the problem is
-reported, and the segment is read from its start, as without an index. Other entries are not compared with the log.
+index entry is used only if its timestamp is the largest of the batch with its offset. Entries must rise. Otherwise the
+problem is reported, and the segment is read from its start. Other entries are not compared with the log.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Seeker:
 
     @cached_property
     def offset_index(self) -> OffsetIndex | None:
-        """The index, empty if its size is wrong; None without a readable one, or for a small or unnamed segment."""
+        """The index, empty if its size is wrong; None if not readable or empty, or for a small or unnamed segment."""
         base = self._where.base_offset
         data = None if base is None or self._source.size <= SMALL else self._beside("index")
         if base is None or not data:
@@ -71,7 +71,7 @@ class Seeker:
         return Range(start, None if end is not None and end <= start else end)
 
     def by_position(self, position: int) -> int:
-        """Return the position of the last indexed batch that starts at or before ``position`` (bytes), or 0."""
+        """Return the last index entry's position up to ``position`` (bytes); 0 if there is none or it is wrong."""
         index = self.offset_index
         if index is None:
             return 0

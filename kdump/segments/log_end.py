@@ -1,7 +1,7 @@
 """Finds the end of a segment and of a log, and decides whether a truncated batch at the end is damage.
 
-The ``.log`` of an active segment may end in zeros (``preallocate=true``). The indexes usually end in
-zeros: a broker allocates 10 MiB for each, and truncates the indexes when it rolls the segment or stops.
+The ``.log`` of an active segment may end in zeros (``preallocate=true``). Its indexes usually end in
+zeros: a broker allocates 10 MiB for each, and truncates them when it rolls the segment or stops.
 
 =========================  ================  ========================  ======================================
 ``.kafka_cleanshutdown``   newest segment    a broker holds the lock   the truncated batch is
@@ -48,7 +48,7 @@ class SegmentEnd(NamedTuple):
     """The last valid batch that was read or None, and the position after the last byte that is not padding.
 
     ``base`` is the base offset in the segment's name, or 0. ``damage`` is the last damaged range that was read.
-    ``first`` is the segment's first batch; None if it was not read or if there is damage.
+    ``first`` is the segment's first batch, unverified; None if it was not read or if there is damage.
     """
 
     last: RecordBatch | None
@@ -231,7 +231,7 @@ def is_written_at(files: Files, path: str) -> bool:
 
 
 def is_locked(log_dir: str) -> bool:
-    """Return whether a process on this machine holds the lock of a log dir; False if this cannot be tested."""
+    """Return whether another process on this machine holds the lock of a log dir; False if this cannot be tested."""
     if not hasattr(os, "lockf"):
         return False
     try:

@@ -49,10 +49,10 @@ FIRST: Final = 1 << 17
 CHUNK_BYTES: Final = 1 << 19
 """A chunk with this number of bytes takes no more regions."""
 CHUNK_REGIONS: Final = 1024
-"""Maximum number of regions in a chunk."""
 HELD: Final = 16 << 20
 """Threads prepare no more regions while more than this number of prepared bytes waits for the caller."""
 THREADS: Final = 2
+"""Maximum number of threads beside the caller."""
 AHEAD: Final = 6 << 20
 """About this many bytes of a run's lines are made by a thread. The printer makes the other lines."""
 SPARE: Final = 4
@@ -91,7 +91,7 @@ class RegionChunks(Generic[T]):
         self._failure: BaseException | None = None
 
     def take(self, most: int | None = None) -> list[T]:
-        """Return regions of ``most`` (or CHUNK_BYTES) bytes or more, but at most CHUNK_REGIONS; fewer at the end."""
+        """Return regions of ``most`` (or CHUNK_BYTES) bytes or more, up to CHUNK_REGIONS; fewer at an end or error."""
         if self._failure is not None:
             raise self._failure
         regions: list[T] = []
@@ -112,7 +112,7 @@ class RegionChunks(Generic[T]):
 
 
 class PreparedRegions(NamedTuple, Generic[T, M]):
-    """Regions, and the result of ``make`` for each. ``held``: bytes of the results and of decompressed records."""
+    """Regions, each with the result of ``make`` or None. ``held``: bytes of results and of decompressed records."""
 
     pairs: list[tuple[T, M | None]]
     held: int
@@ -125,7 +125,7 @@ class _SameStart(NamedTuple):
 
 
 class Preparation(Generic[T, M]):
-    """Prepares regions in threads: checksums, decompression, first lines of batch runs; with ``check`` also records."""
+    """Prepares regions in threads: checksums and ``make``; with ``unpack`` decompression, with ``check`` records."""
 
     def __init__(self, make: Callable[[Run], M | None] | None, *, unpack: bool, check: bool) -> None:
         self._make, self._unpack, self._check = make, unpack, check
@@ -200,7 +200,7 @@ def read_making(
     """Yield ``regions``, each with the result of ``make`` or None.
 
     ``regions`` reads ``size`` bytes of ``source``. Threads read ahead if that is faster. With ``unpack`` they
-    decompress batches, with ``check`` they check the records of runs. Any thread may call ``make`` with a run; if it
+    decompress large batches, with ``check`` they check records of runs. Any thread may call ``make`` with a run; if it
     raises MemoryError or DamageError, the result is None. An error of ``regions`` is raised after the regions before
     it. ``source`` must stay open until the generator is closed.
     """
@@ -289,6 +289,6 @@ class LinesAhead(Generic[L]):
         return MadeLines(self.writer, b"")
 
     def end(self, writer: Lines) -> None:
-        """Keep the writer that :meth:`begin` returned for later runs."""
+        """Keep the writer that :meth:`begin` returned for later runs, at most SPARE."""
         if writer is not self.writer and len(self._spare) < SPARE:
             self._spare.append(writer)

@@ -34,7 +34,6 @@ class Damage(NamedTuple):
     """Bytes of the range that are holes of a sparse file. They are zeros, and are not read."""
 
     def error(self, path: str) -> DamageError:
-        """Return the damage as an error that names the file ``path``."""
         reason = f"{path}: {self.reason}"
         return DamageError(self.kind, reason, position=self.at, expected=self.expected, found=self.found)
 
@@ -80,9 +79,9 @@ class Padding(NamedTuple):
 
 
 ENDS_INSIDE: Final = "the file ends inside a batch"
+"""The reason of a truncated last batch, in every command."""
 TRAILING: Final = "trailing"
 """The kind of :class:`Trailing` as a damaged range."""
-"""The reason of a truncated last batch, in every command."""
 
 
 class Trailing(NamedTuple):

@@ -1,4 +1,4 @@
-"""Reads the regions of a damaged segment: after damage it can continue at the next valid batch.
+"""Reads the regions of a segment: after damage it can continue at the next valid batch.
 
 A batch is valid if magic, size, codec and checksum are right; after damage its offset and counts too. In magic 2 the
 checksum does not cover offset, length, leader epoch and magic. With a damaged length or magic a batch is not valid.
@@ -235,7 +235,7 @@ class ResyncReader:
         )
 
     def _rest(self, bad: Damage | Trailing) -> Iterator[Region]:
-        """Yield the rest of the file from ``bad`` on, if no valid batch follows: damage, then zeros as padding."""
+        """Yield the rest of the file from ``bad`` on if no valid batch follows: the damage, then zeros as padding."""
         end = max(self._zeros, self._claimed_end)
         if self._end - end < record_layout.UP_TO_MAGIC or isinstance(bad, Trailing):
             end = self._end

@@ -62,7 +62,7 @@ class _MadeOfPart(NamedTuple, Generic[R]):
 
 
 def parts_of(source: Source) -> list[SegmentPart]:
-    """Return parts for several workers; empty for small or remote segments, small or old batches, ``--cache drop``."""
+    """Return parts for several workers; empty for a small or remote segment, small or old first batch, --cache drop."""
     if source.size < costs.PRINTING or not isinstance(source, LocalFile) or costs.is_watched():
         return []
     first = costs.first_header(source)
@@ -215,7 +215,7 @@ class Brief(NamedTuple):
 
 
 class BriefRun(Run):
-    """A batch run with only its headers in memory. Its batches read their records on first use."""
+    """A batch run with only its headers in memory: ``block`` is empty. Its batches read their records on first use."""
 
     __slots__ = ("_source", "found")
     found: bytearray

@@ -243,7 +243,7 @@ class SparkOutput:
 
     @contextmanager
     def redirected(self) -> Iterator[None]:
-        """In the block, send stdout and stderr of all programs to the file. After an error, print the file's end."""
+        """In the block, send stdout and stderr, also of children, to the file. After an error, print the file's end."""
         streams = [(number, os.dup(number)) for number in (1, 2)]
         try:
             for number, _ in streams:
@@ -263,7 +263,7 @@ class SparkOutput:
         return os.fstat(self._file.fileno()).st_size
 
     def _show(self, number: int) -> None:
-        """Copy the last MOST_SHOWN bytes of the output since the last call to the file descriptor ``number``."""
+        """Copy the output since the last call, at most its last MOST_SHOWN bytes, to the file descriptor ``number``."""
         first = max(self._shown, self._size - MOST_SHOWN)
         self._shown = self._size
         os.write(number, os.pread(self._file.fileno(), self._shown - first, first))
@@ -361,7 +361,7 @@ _ANSWER_SECONDS: Final = 5.0
 
 
 def check_master(master: str) -> None:
-    """Raise UsageError for an unknown kind of master, KdumpError for unreachable spark:// or yarn without settings."""
+    """Raise UsageError for an unknown master or Spark Connect, KdumpError for one that is unreachable or not set up."""
     remote = master if master.startswith("sc:") else os.environ.get("SPARK_REMOTE")
     if remote:
         where = "--master" if remote == master else "SPARK_REMOTE"
@@ -396,7 +396,7 @@ def local_address(master: str) -> dict[str, str]:
 
 
 TASKS: Final = 4
-"""Number of Spark tasks per task slot (core). More than one balances uneven tasks."""
+"""Maximum number of Spark tasks per task slot (core). More than one balances uneven tasks."""
 FAN: Final = 16
 """The maximum number of merged results for the driver. Executors merge groups of this many adjacent results."""
 

@@ -154,9 +154,9 @@ def _holds(spans: Sequence[tuple[int, int]], offset: int) -> bool:
 class SegmentOutcomes(NamedTuple):
     """The result of one segment: the ends of transactions in it, and the transactions that are open at its end.
 
-    ``ended`` has aborts, damage and doubts, and a commit if it is the first marker of its producer: other commits end
-    transactions of this segment. ``wrong`` has messages on invalid data in ``.txnindex``. ``end`` is a damaged range
-    after the last batch. It is ignored in the log's last segment, to which a broker may be writing.
+    ``ended`` has aborts, damage and doubts, and a commit if it is the first marker of its producer, or the first after
+    damage: other commits end transactions of this segment. ``wrong`` has messages on invalid data in ``.txnindex``.
+    ``end`` is a damaged range after the last batch. It is ignored in the log's last segment, which may be growing.
     """
 
     ended: tuple[AbortedTxn | EndedTransaction | DamagedGap | Doubt, ...] = ()

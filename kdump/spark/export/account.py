@@ -124,7 +124,7 @@ def manifest(
 
 
 def plus(run: dict[str, Any], steps: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Return a run's manifest entry with the counts of ``steps`` added. Each input file has one entry in the result."""
+    """Return a run's manifest entry with the counts, files and losses of ``steps`` added: one entry per input file."""
     files = {file["file"]: file for file in run["files"]}
     for file in [file for step in steps for file in step["files"]]:
         name = file["file"]

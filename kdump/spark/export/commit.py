@@ -4,7 +4,7 @@ An export writes into a hidden folder (:meth:`~kdump.spark.export.output.Output.
 counted, a journal (:data:`COMMIT`) is added to the folder, and the folder is renamed to the output.
 
 If rows are appended, the output has files of other programs, or the folder cannot be renamed atomically, the journal is
-written to the output. It lists the files to remove and to add. They are moved file by file, the manifest last. Programs
+written to the output. It lists the files to remove and to add. Files are moved one by one, the manifest last. Programs
 that read the files in the manifest see the complete old or new output; a replaced output has no manifest meanwhile.
 
 The journal stays until the run has reported its result. The next run after a kill completes the commit if the output
@@ -79,7 +79,7 @@ def abandon(output: Output, journal: str, staging: Folder) -> None:
 
 
 def _may_be_renamed(output: Output, staging: Output, commit: Commit) -> bool:
-    """Return whether an atomic rename can replace the output: no file of the output must stay."""
+    """Return whether an atomic rename can replace the output: no file of the output needs to stay."""
     if not output.renames_whole or staging.path.startswith(f"{output.path}/"):
         return False
     if not output.exists() or output.is_empty():

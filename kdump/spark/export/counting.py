@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from kdump.spark.source.planning import Split
 
 TASKS_OF_DAMAGE: Final = 2
+"""Maximum number of tasks per core that read damaged ranges."""
 
 
 class Counted(NamedTuple):

@@ -105,7 +105,6 @@ class Folder:
         return int(self._files.getFileStatus(self._at(name)).getLen())
 
     def make_parents(self, names: Iterable[str]) -> None:
-        """Make the folders of files."""
         for folder in sorted({name.rpartition("/")[0] for name in names}):
             with writing(f"{self.shown}/{folder}"):
                 self._files.mkdirs(self._at(folder))

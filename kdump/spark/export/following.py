@@ -154,7 +154,7 @@ class Follower:
     def _step(self, place: HeldOutput, checkpoint: Checkpoint, state: State) -> tuple[State, bool]:
         """Export new records. Return the state after them, and whether no more records can be exported now.
 
-        If a task cannot read a folder, the driver reads all its bytes to plan the next attempt.
+        If a task cannot read a folder, and the error may be kept, the driver reads all its bytes for the next attempt.
         """
         tries = TRIES
         checked: set[str] = set()
@@ -246,7 +246,7 @@ def _folder_of(error: UnreadableError, advance: streaming.Advance) -> str | None
 
 
 def _has_changed(advance: streaming.Advance, planned: list[planning.Planned]) -> bool:
-    """Return whether a planned file was deleted, truncated or replaced by compaction."""
+    """Return whether a planned file was deleted, truncated or replaced; False if a store does not answer."""
     try:
         is_gone = any(one.segment.files.look(one.segment.path) is None for one in advance.taken)
         return is_gone or any(_has_file_changed(segment.splits) for segment in planned)

@@ -1,4 +1,4 @@
-"""Runs one export: check settings, list inputs, start Spark, plan, write, compare row counts, publish."""
+"""Runs one export: check settings, list inputs, start Spark, lock the output, plan, write, count rows, publish."""
 
 from __future__ import annotations
 
@@ -409,7 +409,7 @@ class Work:
         return counted
 
     def _offsets(self) -> dict[str, tuple[int, int]]:
-        """Return the first and last offset of the batches to export, by the name of the partition."""
+        """Return the first and last offset of the batches to export, if their headers were read, by partition."""
         found: dict[str, tuple[int, int]] = {}
         for split in self.splits:
             summary = split.summary

@@ -113,7 +113,7 @@ class Output(Folder):
         return {name: size for name, size in found.items() if name in kept or name.startswith(_OWN)}
 
     def hidden(self, name: str) -> Folder:
-        """Return a hidden folder next to this output, where readers of the output do not list it.
+        """Return the path of a hidden folder or lock next to this output, where readers of the output do not list it.
 
         It is inside an existing output that is a mount point, a bucket, or in a read-only folder.
         """

@@ -88,7 +88,7 @@ class AnswerTask(NamedTuple):
 
 
 def _asking(options: SourceOptions, note: Callable[[str], None], rows: list[Row]) -> Asking:
-    """Return an Asking of the selected partitions, and a :func:`_reporter`. Raises UsageError and UnreadableError."""
+    """Return an Asking of the selected partitions, with a :func:`_reporter`. Raises UsageError and UnreadableError."""
     report = _reporter(rows, note, skip=options.skip_unreadable)
     question = question_named(options.output)
     every = question.every_folder
@@ -105,7 +105,7 @@ def _asking(options: SourceOptions, note: Callable[[str], None], rows: list[Row]
 
 
 def _reporter(rows: list[Row], note: Callable[[str], None], *, skip: bool) -> Reporter:
-    """Return a reporter that adds each message on damage to ``rows`` once, and raises errors like :func:`refuse`."""
+    """Return a reporter that adds each message but notes to ``rows`` once, and raises errors like :func:`refuse`."""
 
     def keep(kind: str, text: object) -> None:
         rows.append({"kind": kind, "text": path_text(str(text))})

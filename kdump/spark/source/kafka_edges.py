@@ -85,7 +85,7 @@ def edges(
 
 
 def _offset(edge: Edge | None, partition: Partition, earliest: int, lost: Callable[[str], None]) -> int | None:
-    """Return the offset of an edge; None for the end of the log, or if all records are before the edge's time."""
+    """Return the offset of an edge; None without an edge, or if all records are before the edge's time."""
     key = partition.topic or "", partition.partition or 0
     if edge is None:
         return None

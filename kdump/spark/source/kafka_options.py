@@ -1,8 +1,8 @@
 """Translates the options of Spark's own Kafka source, so that a query usually changes only its format and path.
 
 Names, precedence and errors follow Spark's documentation of ``format("kafka")``, release 4 (Structured Streaming +
-Kafka Integration Guide): times override offsets, and one of ``subscribe``, ``subscribePattern`` and ``assign`` is
-needed. This module reads no files; :mod:`kdump.spark.source.kafka_edges` finds the offsets.
+Kafka Integration Guide): times override offsets, and most options need ``subscribe``, ``subscribePattern`` or
+``assign``. This module reads no files; :mod:`kdump.spark.source.kafka_edges` finds the offsets.
 """
 
 from __future__ import annotations

@@ -86,7 +86,7 @@ class Listings:
     def compare(
         self, found: Mapping[str, Partition], marks: Mapping[str, Mark], is_there: Callable[[str], bool]
     ) -> dict[str, UnreadableError]:
-        """Return folder -> error, for each folder in which a segment has disappeared for no known reason.
+        """Return folder -> error, for each folder in which an unread segment has disappeared for no known reason.
 
         ``marks`` are the positions in the folders. ``is_there`` returns whether an unlisted folder exists. A folder
         with an error keeps its earlier listing; other folders get the new listing.

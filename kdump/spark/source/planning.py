@@ -131,7 +131,7 @@ def plan(
     """Return the segments of the selected partitions, in order, with the splits to read.
 
     All headers are read if :func:`needs_survey` is true. ``note`` is called with sentences, such as on skipped inputs.
-    ``inputs`` is an earlier result of :func:`look`. ``progress`` is called with the number of planned partitions.
+    ``inputs`` is an earlier result of :func:`look`. ``progress`` is called with a text before each planned partition.
     Raises UsageError, UnreadableError, and DataLossError if the query of Kafka's source names records that are gone.
     """
     partitions = look(options, note) if inputs is None else inputs
@@ -167,7 +167,7 @@ def _with_progress(partitions: Sequence[T], progress: Callable[[str], None]) -> 
 def group(splits: Iterable[Split], options: SourceOptions) -> list[list[Split]]:
     """Return the splits of each task, in order. Small splits share a task, because each task has a cost.
 
-    There are about ``min_partitions`` tasks or more if the bytes suffice. A shared task has at most ``split_bytes``.
+    Enough splits and bytes make about ``min_partitions`` tasks or more. A shared task has at most ``split_bytes``.
     """
     splits = list(splits)
     total = sum(split.size + OPEN_COST for split in splits)
@@ -196,7 +196,7 @@ def needs_survey(options: SourceOptions) -> bool:
 def find(
     options: SourceOptions, report: Reporter, progress: Callable[[str], None] = lambda _: None
 ) -> Iterator[Partition]:
-    """Yield the partitions of the inputs, and report the number of listed segments to ``progress``."""
+    """Yield the partitions of the inputs, and report a text with the number of listed segments to ``progress``."""
     wanted = options.wanted(leftovers=options.leftovers)
     if options.kafka is not None:
         wanted = wanted._replace(topics=options.kafka.topics, test=options.kafka.takes)
@@ -300,7 +300,7 @@ class _Planner:
         self._marks = CheckpointOffsets(Reporter(note, fail=marks_unread(note)))
 
     def by_index(self, partition: Partition) -> Iterator[Planned]:
-        """Yield a partition's segments, divided by :func:`cuts`."""
+        """Yield a partition's segments: pruned ones without splits, others divided by :func:`cuts`."""
         file = self._marks.facts(partition)
         options, inside = self._bounded(partition, file)
         kept = {segment.path for segment in prune(partition.segments, options)}
@@ -407,7 +407,7 @@ def _may_hold(chunk: ChunkSummary, options: SourceOptions, stable: int | None, o
 
 
 def cuts(segment: Segment, split_bytes: int, start: int = 0, stop: int | None = None) -> list[int]:
-    """Return starts of valid batches about ``split_bytes`` apart, from a valid offset index, or else from headers."""
+    """Return starts of valid batches at least ``split_bytes`` apart, from a valid offset index, else from headers."""
     stop = segment.size if stop is None else stop
     if stop - start <= split_bytes:
         return []

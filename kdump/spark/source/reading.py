@@ -321,7 +321,7 @@ def counted(split: Split, options: SourceOptions, report: Callable[[int, Tally],
 
 
 def damaged(split: Split, lost: Iterable[Damage], options: SourceOptions) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of the output ``damaged``: the damaged ranges of ``split``."""
+    """Yield the rows of the output ``damaged`` for the damaged ranges ``lost`` of ``split``."""
     source = _open(split, options)
     if source is not None:
         with source:

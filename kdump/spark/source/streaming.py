@@ -41,7 +41,7 @@ Fail: TypeAlias = "Callable[[UnreadableError], None]"
 Offsets: TypeAlias = "dict[str, dict[str, Any]]"
 """Folder -> the fields of the folder's :class:`Mark`."""
 Ends: TypeAlias = "dict[str, int]"
-"""Folder -> the folder's end offset."""
+"""Folder -> the folder's log end offset."""
 TRIES: Final = 5
 """The maximum number of listings of a log dir if files disappear during a listing."""
 

@@ -72,7 +72,7 @@ class SubjectRows:
         return sum(map(len, rows)) >= ROWS or sum(one.size for one in rows) >= BYTES
 
     def take(self) -> list[pa.RecordBatch]:
-        """Return the rows so far as record batches of one subject each, and drop them."""
+        """Return the rows so far as record batches of one subject (or none) each, and drop them."""
         taken = ((batch, subject) for subject, rows in self._rows.items() for batch in rows.take())
         return [part for batch, subject in taken for part in _divided(batch, subject)]
 
