@@ -71,7 +71,7 @@ class Seeker:
         return Range(start, None if end is not None and end <= start else end)
 
     def by_position(self, position: int) -> int:
-        """Return the last index entry's position up to ``position`` (bytes); 0 if there is none or it is wrong."""
+        """Return the position of the last index entry up to ``position`` (bytes); 0 if there is none or it is wrong."""
         index = self.offset_index
         if index is None:
             return 0

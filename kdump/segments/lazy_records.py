@@ -29,7 +29,7 @@ if kernel.COMPILED:
 
 R = TypeVar("R")
 MANY: Final = 1 << 16
-"""Maximum number of records of one batch whose sizes are held at once. A batch may have millions of 7 bytes."""
+"""Compiled code holds the sizes of at most this many records of a batch. A batch may have millions of 7 bytes."""
 
 
 class LazyRecords(Sequence[Record]):

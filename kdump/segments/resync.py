@@ -469,9 +469,9 @@ def read(
     """Yield the regions of a segment. Batches are checked: magic, size, codec, checksum (of Entries only the first).
 
     ``on_error`` selects the end of a damaged range. "stop": the end of the file. "skip": the end of the bad batches
-    by their length fields, or the end of the file if a length is impossible. "resync": the next valid batch. If damage
-    begins at ``start``, the missing offsets begin with ``first_offset``. A batch of more than ``limit`` bytes (by
-    default the source's limit) is damage. ``runs``: see :func:`kdump.segments.walk.walk`.
+    by their length fields. "resync": the next valid batch. Without it, or for an impossible length, the range ends
+    before the zeros at the end of the file. If damage begins at ``start``, the missing offsets begin with
+    ``first_offset``. A batch of more than ``limit`` bytes (default: of the source) is damage. ``runs``: see ``walk``.
     """
     end = source.size if end is None else min(end, source.size)
     return ResyncReader(source, start, end, on_error, first_offset, limit=limit, runs=runs).read()

@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 class KdumpDataSource(Carried, DataSource):
     """Kafka's segments as a DataFrame: ``spark.read.format("kdump").load("/var/lib/kafka/data")``.
 
-    Schema: :data:`kdump.arrow.schema.RECORDS`, :data:`~kdump.arrow.schema.DECODED` with the option ``decode``, and
-    typed columns with ``schema``. For the output ``batches``: :data:`~kdump.arrow.header_rows.HEADER_FIELDS`. For
-    ``damaged``, ``account`` and ``findings``: DAMAGED, ACCOUNT and FINDINGS of :mod:`kdump.spark.source.schema`. For
-    :data:`~kdump.spark.source.options.ANSWERS`: the fields of a line.
+    Schema: the option ``columns``; by default :data:`kdump.arrow.schema.RECORDS`, with ``decode``
+    :data:`~kdump.arrow.schema.DECODED`, and with ``schema`` typed columns. For the output ``batches``:
+    :data:`~kdump.arrow.header_rows.HEADER_FIELDS`. For ``damaged``, ``account`` and ``findings``: DAMAGED, ACCOUNT and
+    FINDINGS of :mod:`kdump.spark.source.schema`. For :data:`~kdump.spark.source.options.ANSWERS`: the fields of a line.
 
     Options: OPTIONS of :mod:`~kdump.spark.source.options` and :mod:`~kdump.spark.source.kafka_options`. The path is a
     segment, a partition folder, a log dir, a glob, or a URI of any of these.

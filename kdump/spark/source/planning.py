@@ -56,7 +56,7 @@ class Split:
     """A part of one file for one task: byte ``start`` to byte ``end``, usually limits of batches.
 
     - ``high_watermark``, ``log_start``: the partition's offsets in the checkpoints of the log dir.
-    - ``outcomes``: the outcomes of the transactions, or None if no option needs them.
+    - ``outcomes``: the outcomes of the transactions, or None if they were not determined.
     - ``stable``: the last stable offset if the read stops there, else None.
     - ``offsets``: the ranges to read (ends exclusive), or None for all.
     - ``summary``: the counts from the headers, if they were read; ``number``: the index of the split in an export.
