@@ -363,7 +363,7 @@ class _ProtoParser:
 
 
 def _settings(tokens: list[str]) -> Iterator[tuple[str, str]]:
-    """Yield name and value of each feature in options; from ``features = {}`` also pairs that are no feature."""
+    """Yield name and value of each feature in options; from ``features = {}`` also other pairs of tokens."""
     inside: list[bool] = []  # for each open bracket: whether it begins the list of features
     for at, (token, value) in enumerate(zip(tokens, tokens[2:], strict=False)):
         before = tokens[max(0, at - 3) : at]
