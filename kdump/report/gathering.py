@@ -1,7 +1,7 @@
 """One pass over log dirs that gathers the data of a report.
 
-The check reads each segment of the selected partitions for all collectors. Kafka's own topics that are not selected
-are read without a check. The metadata log is replayed before; the end offsets for groups are looked up afterwards.
+The check reads the selected partitions, and passes the regions of live logs to all collectors. Kafka's own topics that
+are not selected are read without a check. The metadata log is replayed before; log end offsets are read afterwards.
 """
 
 from __future__ import annotations

@@ -129,7 +129,7 @@ class Secrets:
         return self._known
 
     def without(self, item: SelectedBatch) -> Iterator[SelectedBatch]:
-        """Yield a batch or run with hidden secrets."""
+        """Yield an item unchanged if it has no secrets, else its batches one by one with masked values."""
         mask = self.mask(item)
         if mask is None or item.batch.is_control:
             yield item
