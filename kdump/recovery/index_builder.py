@@ -55,7 +55,7 @@ class IndexBuilder:
         self.refuses = False
         """Whether an entry's offset is out of order: a broker's recovery then throws InvalidOffsetException."""
         self.refused_at: int | None = None
-        """The position of the batch with the first such entry. None if there is none, or if :meth:`close` adds it."""
+        """The position of the batch with the first such entry. None without one, or if it is the last time entry."""
         self.offsets, self.positions = array("q"), array("q")
         self.timestamps, self.time_offsets = array("q"), array("q")
         """The entries of the ``.timeindex``, in ms."""
