@@ -8,8 +8,8 @@ After a clean stop the broker recovers only segments without an ``.index`` or wi
 the log end offset it reads the newest segment from the last index entry on. If no batch follows, the log ends at the
 base offset of this segment. After an unclean stop the broker reads each segment from the recovery point on. It
 truncates the log at the first invalid batch, and deletes all later segments. If the log then ends below the log start
-offset, the broker deletes all segments. Last it reads the batches after the newest producer snapshot.
-Sources: Kafka's classes LogLoader and LogSegment (``recover``, ``readNextOffset``) as of 4.2.
+offset, the broker deletes all segments. Last it reads the batches after the newest producer snapshot; after a clean
+stop without a snapshot, none. Sources: Kafka's LogLoader and LogSegment (``recover``, ``readNextOffset``) as of 4.2.
 
 The CRC does not cover the magic, so recovery reads any magic above 1 as 2. It does not check the order of offsets. If
 an entry of the new index is not above the previous one, recovery empties the segment, or fails if it lacks ``.index``.
@@ -163,7 +163,7 @@ class LoaderRules(NamedTuple):
     searches_bases: bool = True
     """Whether a search for an offset compares base offsets of batches (from 4.1, KAFKA-18989) instead of last ones."""
     forgives_io: bool = True
-    """Whether an I/O error of a segment, or of a file beside it, empties it (from 4.0). Else the log dir is offline."""
+    """Whether an I/O error of a segment or a file beside it can empty it (from 4.0). Else the log dir is offline."""
 
     @property
     def searched(self) -> str:
@@ -352,7 +352,7 @@ class _Start:
             raise FailsError("Is a directory", path, Code.SNAPSHOT_UNREADABLE, is_io=True)
 
     def keep_snapshots(self, segments: list[Segment]) -> None:
-        """Drop producer snapshots without a segment, except the newest snapshot (``removeStraySnapshots``)."""
+        """Drop producer snapshots without a segment, except the newest after all bases (``removeStraySnapshots``)."""
         bases = {base_of(each) for each in segments}
         newest = max((offset for offset in self.snapshots if offset not in bases), default=-1)
         self.snapshots &= bases | ({newest} if newest >= max(bases) else set())

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Swaps(NamedTuple):
-    """The segments after the swaps, the bytes that are lost, and the ``.swap`` files deleted as incomplete."""
+    """The segments after the swaps, the bytes that they replace, and the ``.swap`` files deleted as incomplete."""
 
     segments: list[Segment]
     cuts: list[Cut]
