@@ -68,7 +68,7 @@ def hint_of(error: click.ClickException) -> str:
 
 
 def suggesting(error: click.ClickException, words: Sequence[str], commands: Collection[str]) -> click.ClickException:
-    """Return the error, or one with a suggestion in its place. ``words`` is the command line after ``kdump``."""
+    """Return the error or one in its place, with a suggestion if there is one. ``words``: the arguments of kdump."""
     command = None if getattr(error, "ctx", None) is None else error.ctx.command  # type: ignore[attr-defined]  # a usage error has it
     if isinstance(error, click.MissingParameter):
         text, line = " ".join(error.format_message().split()), ""  # click lists choices on lines of their own

@@ -1,1 +1,1 @@
-"""Modules of subcommands, imported when these run. A subcommand without a module is a question (kdump.answers)."""
+"""The root command and the subcommands, imported when needed. One without a module is a question (kdump.answers)."""

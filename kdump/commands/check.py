@@ -1,4 +1,4 @@
-"""``kdump check``: prints the findings of :mod:`kdump.checking` on partitions, and the predicted start of a broker."""
+"""``kdump check``: prints findings on partitions, log dirs and remote storage, and predicts the start of brokers."""
 
 from __future__ import annotations
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from kdump.dump_log_segments.dialects.releases import Change
 
 WIDTH: Final = 100
+"""Width of the lines in columns, except on a terminal."""
 
 
 @click.command(short_help="List the outputs that --compat can print.")

@@ -43,7 +43,6 @@ class CoordinatorParser(SkippingParser):
         self.struct = lru_cache(self._struct)
 
     def __call__(self, offset: int, key: bytes | None, value: bytes | None) -> Texts:
-        """Return the texts of a record. Raises DamageError if it has no key."""
         if key is None:
             raise no_key(offset)
         try:
