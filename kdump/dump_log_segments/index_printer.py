@@ -351,7 +351,7 @@ ABORTED_TXN: Final = (
 
 
 def dump_txn_index(run: DumpRun, path: str) -> None:
-    """Print a ``.txnindex``. A missing file counts as empty."""
+    """Print a ``.txnindex``. A missing file counts as empty. Raises DamageError for an unknown version."""
     offset_in_name(path)
     try:
         data = content(path)

@@ -131,7 +131,7 @@ class KernelLines:
         return writer.row - 1, batches.batch(writer.row - 1).count - writer.left
 
     def make(self, batches: Run, *, head: bool) -> MadeLines | None:
-        """Make the first lines of a run for :meth:`print_batches`. Any thread may call this."""
+        """Return the first lines of a run for :meth:`print_batches`, or None. Any thread may call this."""
         shapes = self._shapes(batches.first, deep=True)
         return None if shapes is None else self.ahead.make(batches, shapes[0] if head else None, shapes[1])
 

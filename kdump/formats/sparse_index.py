@@ -66,7 +66,7 @@ class SparseIndex(ABC, Generic[E]):
         self.filled = self._without_zeros()
 
     def __getitem__(self, slot: int) -> E:
-        """Return entry number ``slot``. It may be one of the zero entries at the end."""
+        """Return entry number ``slot``, also a zero entry at the end. Raises IndexError, also for negative numbers."""
         if not 0 <= slot < self.count:
             raise IndexError(slot)
         return self.entry(*self.stored(slot))

@@ -206,7 +206,7 @@ def _transaction(words: TransactionWords, release: Release, offset: int, value: 
 
 
 def _partitions(words: TransactionWords, values: Values) -> list[str]:
-    """Return the partitions of a transaction, in the order of the release's hash set."""
+    """Return the partitions of a transaction, in the order of the release's hash set. Raises PayloadError for null."""
     topics = cast("list[Values] | None", values["transactionPartitions"])
     if topics is None:
         raise PayloadError(None, "the list of partitions is null, but the state of the transaction is not Empty", 0)

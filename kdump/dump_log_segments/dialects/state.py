@@ -59,7 +59,7 @@ class StateDialect(NamedTuple):
     """Whether both bytes of an aborted transaction's version are checked; otherwise the upper one, which is printed."""
 
     snapshot: tuple[str, ...] = ()
-    """The two parts of a producer's line; the second describes the producer's last batch."""
+    """The two parts of a producer's line; since 1.0 the second one describes the producer's last batch."""
     snapshot_needs_batch: bool = False
     """Whether the second part of a producer's line is printed only if its last batch is known."""
     snapshot_version_first: bool = False
