@@ -7,7 +7,7 @@ CTRL_C = 130
 MANY = 50_000
 """Python collects garbage after this number of new objects. The number is large: imports create little garbage."""
 SELDOM = 100
-"""Python visits older objects, such as the list of all files, at most in every 100th garbage collection."""
+"""A large number makes the garbage collector visit older objects, such as the list of all files, seldom."""
 
 MONITORS = 6
 """Maximum number of tools in ``sys.monitoring``."""
@@ -52,7 +52,7 @@ def _is_watched() -> bool:
 
 
 def run() -> None:
-    """Run kdump and ``atexit`` functions, and exit. Python's cleanup runs only after an error or under a profiler."""
+    """Run kdump and ``atexit`` functions, and exit. Python's cleanup runs only after an error or if watched."""
     status = main()
     if _is_watched():
         sys.exit(status)

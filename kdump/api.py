@@ -222,7 +222,7 @@ class LogRecord(RecordOfBatch):
         return self.batch.found.transaction
 
     def row(self) -> dict[str, object]:
-        """Return the columns of ``kdump dump -o jsonl`` by name; bytes, codec and times are as stored.
+        """Return the columns of ``kdump dump -o jsonl`` by name, without encodings. Values are as stored.
 
         As in JSON lines, ``decoded`` is missing if there is no decoded key or value.
         """
@@ -393,7 +393,7 @@ class Log:
                         return
 
     def batches(self) -> Iterator[LogBatch]:
-        """Yield the batches with selected records. Raises UnreadableError.
+        """Yield the batches with selected records, without filters also empty batches. Raises UnreadableError.
 
         Without filters, ``limit`` and read_committed, records are parsed only by ``records``, at each use. A malformed
         record is reported only then; a batch with a wrong checksum is always left out as damage.
@@ -415,12 +415,12 @@ class Log:
                         yield LogBatch(one, lost)
 
     def to_arrow(self, columns: str | Iterable[str] | None = None) -> pa.RecordBatchReader:
-        """Return the records as a stream of Arrow record batches of about 16,000 rows or 2 MiB, the first ones smaller.
+        """Return a stream of Arrow record batches of up to about 16,000 rows or 2 MiB; the first ones are smaller.
 
         ``columns`` are names of ``kdump dump -o jsonl``, by default all, except ``kind`` and encodings. The column
         ``decoded`` (JSON text) needs ``decode``, typed columns need ``schema``. ``timestampType`` is 0 for CreateTime,
         1 for LogAppendTime, null in magic 0. Requires pyarrow. Raises UsageError for an unknown column or subject; the
-        stream raises UnreadableError.
+        stream (and the search for schemas) raises UnreadableError.
 
         >>> import kdump
         >>> kdump.open("golden/brokers/4.2.2", topic="one").to_arrow(["offset", "value"]).read_all().to_pylist()
@@ -683,7 +683,7 @@ class SalvageReport:
     partitions: tuple[Salvaged, ...]
     """For each partition its name, the written segments, and the counts of recovered and lost data."""
     damage: tuple[str, ...] = ()
-    """A sentence for each damaged range of a log (a batch being written is a note), and each damaged file beside it."""
+    """A sentence for each damaged range of a log that is readable and not being written, and for each damaged file."""
     unreadable: tuple[UnreadableError, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -707,8 +707,8 @@ def salvage(
     """Write the valid batches of damaged logs as new segments below ``out``, as ``kdump salvage`` does.
 
     ``out`` must be a new or empty folder; it appears when all files are written. Inputs are opened read-only.
-    ``segment_bytes`` is the largest size of a written segment; a larger batch gets its own. Raises UsageError if
-    ``out`` has files. Raises UnreadableError if there is no segment, or for an error of a store or of the disk.
+    ``segment_bytes`` is the largest size of a written segment; a larger batch gets its own. Raises UsageError, for
+    example if ``out`` has files. Raises UnreadableError if there is no segment, or for an error of a store or disk.
 
     >>> import kdump, tempfile
     >>> report = kdump.salvage("golden/damaged/fuzz000", out=tempfile.mkdtemp())

@@ -33,7 +33,7 @@ V = TypeVar("V")
 
 
 class Needs(IntEnum):
-    """The data that the pass reads for a collector: nothing (it reads files itself), batch headers, or records too."""
+    """What a collector takes from the pass: nothing (it reads files itself), batch headers, or records too."""
 
     FILES = 0
     HEADERS = 1

@@ -36,8 +36,8 @@ FIRST, BLOCK = 1 << 14, 1 << 18
 class LogCopy:
     """A replica of a log, read forwards as bytes (``move``) or as records (``fill``). The position is a batch's start.
 
-    ``report`` receives damaged ranges and progress. ``damaged`` is set at the first damaged range, unless this
-    is a truncated batch at the end of the log (``truncated``).
+    ``report`` receives progress, and damage in bytes that are read as records: :func:`skip_equal` skips equal damage.
+    ``damaged`` is set at the first damaged range, unless it is a truncated batch at the end of the log (``truncated``).
     """
 
     def __init__(self, partition: Partition, report: Reporter) -> None:
@@ -273,7 +273,7 @@ class Difference(NamedTuple):
 
     @property
     def same_epoch(self) -> bool:
-        """Whether both sides have a record, in the same leader epoch. Followers copy it, so both should be equal."""
+        """Whether both sides have a record of one known leader epoch. Followers copy it, so both should be equal."""
         if self.left is None or self.right is None:
             return False
         return self.left.batch.leader_epoch == self.right.batch.leader_epoch != -1
@@ -335,10 +335,10 @@ def _difference(one: HeldRecord | None, other: HeldRecord | None, start: int) ->
 
 
 def _are_equal(left: HeldRecord, right: HeldRecord) -> bool:
-    """Return whether two records are equal in the fields that both formats have and that cleaning keeps.
+    """Return whether key, value, headers, leader epoch, timestamp, producer id and control flag are equal.
 
-    A leader converts records for a follower of an older release: magic 1 has no leader epoch and no producer id, magic
-    0 no timestamp either (KIP-32, KIP-98).
+    A leader converts records for a follower of an older release. So a missing leader epoch equals any other. Producer
+    ids of magic 0 and 1, and timestamps of magic 0, do not count (KIP-32, KIP-98).
     """
     (one, first), (other, second) = left, right
     return (

@@ -1,6 +1,6 @@
 """The pass over log dirs that feeds collectors. It reads each batch once for all of them.
 
-Damage and unreadable files go to the :class:`~kdump.errors.Reporter`. :func:`gather_with` reads with workers.
+:func:`gather_with` reads with workers. :class:`PassTap` feeds the collectors with what a check reads.
 """
 
 from __future__ import annotations
@@ -258,7 +258,7 @@ def gather_with(
 ) -> None:
     """Let workers call ``work`` for groups of partitions, and merge the results into ``into``, in order.
 
-    Each call gets a copy of the empty ``into``. ``report`` gets the calls in order, but progress once per task.
+    Each call gets a copy of the empty ``into``. ``report`` gets the calls in order, but progress at most once per task.
     """
     for gathered in workers.results(
         partial(_gathered, copy.deepcopy(into), work), task_groups(partitions, workers.count), Gathered.merge

@@ -127,7 +127,7 @@ class PartitionOffsets:
     leader_epoch: int | None
     """The leader epoch in the metadata log, else the newest epoch in leader-epoch-checkpoint."""
     max_timestamp_ms: int | None
-    """The largest timestamp."""
+    """The largest timestamp; -1 if no record has a timestamp."""
     max_timestamp_offset: int | None
     """The first offset with the largest timestamp."""
     by_time: tuple[TimeAnswer, ...] = ()

@@ -34,7 +34,7 @@ class Producer:
     """The state of a producer in a partition. Times are in ms.
 
     ``data_offset`` and ``data_timestamp`` belong to its last data batch, ``timestamp`` to this batch or a later marker.
-    A snapshot has one timestamp for both. Without such a batch or marker a field is None, a timestamp -1.
+    A snapshot has one timestamp for both. Without such a batch or marker, sequence and timestamps are -1, others None.
     """
 
     epoch: int

@@ -47,13 +47,13 @@ Kind = Literal[
 ]
 """The kind of an option's value. Moments and durations are in ms. A release is a tuple of numbers."""
 Unit = Literal["replicas", "topic", "everything"]
-"""The partitions that one Spark task reads: all replicas of a partition, all partitions of a topic, or all."""
+"""The partitions that stay in one Spark task: all replicas of a partition, all partitions of a topic, or all."""
 OPTION: Final = "option"
 EXIT_STATUS: Final = """
 Exit status: 0 answered; 1 something cannot be read; 2 wrong usage; 3 a log is damaged; 4 only derived files are
 wrong.
 """
-"""The end of the help of a question about log dirs."""
+"""The end of the help of several questions."""
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ class LogQuestion(Generic[O]):
     every_folder: bool = False
     """Whether the collector gets each folder of a log dir, also those that are not partition folders."""
     takes_names: bool = True
-    """Whether a selection of topics and partitions limits the folders that are read."""
+    """Whether only selected partitions (and those of ``reads``) are fed to the collector, not all that are found."""
     compares: bool = False
     """Whether the question compares brokers. Each broker then has its own paths."""
     unit: Unit = "topic"

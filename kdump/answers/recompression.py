@@ -59,9 +59,9 @@ def target(text: str) -> Target:
 
 @dataclass(frozen=True, slots=True)
 class WhatIfAnswer:
-    """The bytes of a topic's batches in another codec. ``sampled`` is the number of batches that were compressed.
+    """The estimated bytes of a topic in another codec. ``sampled`` is the number of batches that were compressed.
 
-    The true size differs from ``bytes`` by at most ``error_bytes`` (95% confidence), 0 without a sample.
+    The true size differs from ``bytes`` by at most ``error_bytes`` (95% confidence), 0 if all were compressed.
     """
 
     kind: ClassVar[str] = "whatIf"

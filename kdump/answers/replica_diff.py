@@ -79,7 +79,7 @@ class PairDifference:
 
     ``first_difference`` is the first offset with two different records; None if there is no such offset.
     ``stale`` is the side that truncates its log to ``truncate_to`` when it follows the other side, and then loses
-    ``loses`` records; None for neither. ``damaged`` are the sides with unreadable bytes.
+    ``loses`` records; None for neither. ``damaged`` are the sides with damage in bytes that differ.
     """
 
     kind: ClassVar[str] = "pair"

@@ -62,7 +62,7 @@ _KEYS: Final = (
 class TopicRetention:
     """The configs of a topic on one broker that determine deletion. ``from_`` has the source of each config.
 
-    If ``known`` is false, the configs are unknown. The fields then have defaults, which kdump does not apply.
+    If ``known`` is false, the topic's configs are unknown. The fields then have defaults, which kdump does not apply.
     """
 
     kind: ClassVar[str] = "topic"

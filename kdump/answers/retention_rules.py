@@ -101,7 +101,7 @@ def _largest(place: Place, segment: Segment) -> int:
 
 
 def largest_timestamp(segment: Segment) -> int:
-    """Return the largest timestamp of the batches before any damage in ms; -1 if there is none."""
+    """Return the largest timestamp of the batches before a malformed one in ms; -1 if there is none."""
     largest = -1
     with segment.open() as source:
         for region in walk.walk(source, limit=segment.limit, runs=DATA):
@@ -224,7 +224,7 @@ class RetentionCheck:
         *,
         is_known: bool = True,
     ) -> None:
-        """If not ``is_known``, ``config`` has only defaults: no segment is deleted because of size or time."""
+        """If not ``is_known``, the topic's configs are unknown: no segment is deleted because of size or time."""
         self.is_known = is_known
         self._facts, self._rules, self._at = facts, rules, at
         self._limits = limits(config, rules, copied)

@@ -1,4 +1,4 @@
-"""Determines the configs of retention and compaction (:data:`KEYS`) in force for a topic's log, and their sources.
+"""Determines the configs :data:`KEYS`, mostly of retention and compaction, in force for a topic, and their sources.
 
 The first valid value counts: the command line, the config of the topic, the dynamic config of the broker, the dynamic
 default of all brokers, Kafka's default. No log dir has a broker's properties file, so its values must be given on the

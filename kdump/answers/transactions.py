@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 State: TypeAlias = Literal["open", "hanging", "committed", "aborted"]
 Clock: TypeAlias = Literal["coordinator", "records"]
-"""The source of a time: the coordinator's clock, or the timestamps of records, which producers set."""
+"""The source of a time: the coordinator's clock, or the timestamps of records, which producers may set."""
 MAX_TIMEOUT: Final = 900_000
 """The age in ms above which a transaction may hang: the default of transaction.max.timeout.ms, as in find-hanging."""
 
@@ -276,8 +276,8 @@ class _Judge(NamedTuple):
     def judge(self, key: tuple[str, int], replica: _Replica, found: _Open) -> PartitionTransaction:
         """Return the line of an open transaction.
 
-        Its state is "hanging" if no coordinator state lists it, although all states and markers could be read, and
-        its last timestamp is more than ``max_timeout`` ago.
+        Its state is "hanging" if it is certain that no coordinator state lists it and no marker has ended it, and its
+        last timestamp is more than ``max_timeout`` ago.
         """
         (topic, number), (begun, producer, is_doubted) = key, found
         name, producer_id = f"{topic}-{number}", begun.producer_id
@@ -339,7 +339,7 @@ class _Judge(NamedTuple):
         )
 
     def _known(self, named: TransactionalId) -> tuple[str, str | None]:
-        """Return a sentence on when the coordinator ends the transaction. If this is overdue, add the command."""
+        """Return a sentence on when the coordinator ends a transaction, and the command if this is overdue or never."""
         if named.state != "Ongoing":
             return (
                 f"the coordinator has the transaction in state {named.state}, but this log has no end marker yet. "
@@ -382,7 +382,7 @@ def _differences(key: tuple[str, int], best: _Replica, other: _Replica) -> Itera
 def ended(
     reader: LogDirPass, partitions: Iterable[Partition], ids: KnownIds, at: int
 ) -> Iterator[PartitionTransaction]:
-    """Yield the ended transactions with data in the log, one at a time. ``reader`` reports damage."""
+    """Yield the ended transactions whose first offset is known, one at a time. ``reader`` reports damage."""
     for partition in partitions:
         place = reader.place(partition)
         segments = partition.segments

@@ -1,7 +1,7 @@
 """Simulates one cleaning of a compacted log: the records that it removes, with reasons, and the largest keys.
 
-:class:`Cleaning` fills an offset map with the keys of the dirty part, then compares each record up to the end of the
-cleaning with the map. No file is written. :mod:`~kdump.answers.compaction.compacted_logs` determines the dirty part.
+:class:`Cleaning` fills an offset map with the keys of the dirty part, then finds the records that a cleaning with this
+map removes. No file is written. :mod:`~kdump.answers.compaction.compacted_logs` determines the dirty part.
 Aborted transactions come from ``.txnindex`` files. Source: Kafka's classes Cleaner and CleanedTransactionMetadata.
 """
 
@@ -58,7 +58,7 @@ def aborted_transactions(place: Place, segments: Iterable[Segment]) -> list[tupl
 
 
 class CleanedTransactions:
-    """Decides which batches a cleaning discards because of transactions. It must get all batches in offset order."""
+    """Decides by transactions which batches a cleaning discards. It must get all transactional and control ones."""
 
     def __init__(self, aborted: Iterable[tuple[int, int]]) -> None:
         self._aborted = list(aborted)
@@ -68,7 +68,7 @@ class CleanedTransactions:
         self._ongoing_committed: set[int] = set()
 
     def discards(self, batch: RecordBatch) -> bool:
-        """Return whether a batch is aborted data, or the marker of a transaction without data. Raises DamageError."""
+        """Return whether a batch is aborted data, or a marker whose data or record is gone. Raises DamageError."""
         while self._aborted and self._aborted[0][0] <= batch.last_offset:
             self._ongoing_aborted.setdefault(heappop(self._aborted)[1], False)
         producer_id = -1 if batch.producer_id is None else batch.producer_id
@@ -107,7 +107,7 @@ class CleanerWalk:
     """Reads the batches that the log cleaner would read. ``report`` receives texts on unreadable bytes and records.
 
     Batches with only a wrong CRC are yielded too: neither Cleaner nor MemoryRecords.filterTo verifies the CRC, and a
-    cleaning computes it again. ``spoiled`` receives a text for each such batch, and for a truncated batch.
+    cleaning computes it again. ``spoiled`` gets a text for each such batch, and for a truncated batch that is damage.
     """
 
     def __init__(
@@ -194,7 +194,7 @@ class CleanerBatch:
         return self.first
 
     def read_into(self, keys: AnyFacts) -> Iterator[None]:
-        """Put the facts of about CHUNK records at a time into ``keys``, and yield None after each chunk."""
+        """Put the facts of up to about CHUNK records at a time into ``keys``, and yield None after each chunk."""
         yield from self._read(self.first, keys)
 
     def _read(self, batch: RecordBatch, keys: AnyFacts) -> Iterator[None]:
@@ -302,7 +302,7 @@ def _measure(sizes: AnyKeySizes, log: Log, max_keys: int) -> bool:
 
 
 def _keys_at(log: Log, places: set[KeyPlace]) -> Iterator[tuple[KeyPlace, bytes]]:
-    """Yield each place and its key. A place is two indexes: that of a data batch, and that of a record in the batch."""
+    """Yield the places in the log with their keys. A place is two indexes: of a data batch, and of a record in it."""
     wanted = sorted(places, reverse=True)
     done = 0
     for _, data in log:
@@ -507,7 +507,7 @@ class Cleaning:
             newest.latest = end - 1
 
     def _judge(self, done: Cleaned, newest: AnyOffsetMap, part: KeyPart) -> None:
-        """Add to ``done`` the outcomes of records with keys of ``part``. Part 0 also has the records without a key."""
+        """Add outcomes to ``done``: of records with keys of ``part``, in part 0 also of markers and keyless records."""
 
         def report(text: str) -> None:
             done.damage = done.damage or text
@@ -551,7 +551,7 @@ class Cleaning:
 
 
 def _count(segment: Segment, most: int) -> int:
-    """Return the records that a segment's headers claim. A compressed message of magic 0 or 1 counts as ``most``."""
+    """Add up the counts in headers before a malformed batch. A compressed message of magic 0 or 1 adds ``most``."""
     with segment.open() as source:
         batches = (region for region in walk.walk(source) if isinstance(region, RecordBatch))
         return sum(_claimed(batch, most) for batch in batches)

@@ -37,7 +37,7 @@ Holder: TypeAlias = Literal["activeSegment", "openTransaction", "highWatermark",
 
 @dataclass(frozen=True, slots=True)
 class HeldBack:
-    """A reason why the cleaner stops at ``from_offset``, and the bytes from there to the next reason or the log end."""
+    """A reason why segments from ``from_offset`` on are not cleaned, and the bytes to the next reason or log end."""
 
     by: Holder
     why: str
@@ -126,7 +126,7 @@ def _first_dirty(place: Place, facts: LogFacts, end: int) -> tuple[int, str]:
 
 
 def _last_stable(place: Place, end: int) -> _Limit:
-    """Return the last stable offset, and its cause: an open transaction, or the high watermark, else the log end."""
+    """Return the last stable offset with its cause: an open transaction, or the high watermark (else the log end)."""
     replay = ProducerReplay(place)
     replay.read(place.partition.segments, place.report.damage)
     first_open, watermark = replay.first_open_offset, place.high_watermark

@@ -90,7 +90,7 @@ class KeyFacts:
 
 
 class OffsetMap(KeyFacts):
-    """The last added offset of each key. ``latest`` is the last offset of all. ``most`` is the capacity in keys."""
+    """The last added offset of each key. The log was added up to ``latest``. ``most`` is the capacity in keys."""
 
     def __init__(self, since: int, most: int, keys: int, part: KeyPart) -> None:  # noqa: ARG002  a dict makes its own room
         """Offsets below ``since`` are ignored. The compiled class allocates memory for ``keys`` keys."""

@@ -320,7 +320,7 @@ class Block:
 
     @cached_property
     def newest(self) -> dict[bytes, int]:
-        """Key -> its newest offset in the log. The keys are those of records that only deleted segments have."""
+        """Key -> its newest committed offset in the log, for the keys of records that only deleted segments have."""
         records = self.deleted.records.items()
         keys = frozenset(one.key for offset, one in records if offset not in self.log.records and one.key is not None)
         return newest_of_keys(self.partition.segments, self.offsets[0], keys) if keys else {}
@@ -339,7 +339,7 @@ class Block:
         return sorted(offset for offset in found if offset in self.offsets)
 
     def put_aside(self, offset: int) -> Sighting | None:
-        """Return the record at an offset, if a deleted segment or a renamed folder of the same topic has it."""
+        """Return the record at an offset in a deleted segment, or in a renamed folder of no other topic id; or None."""
         if offset in self.deleted.records:
             return self.deleted.records[offset]
         own = self.partition.topic_id

@@ -95,7 +95,7 @@ class Sightings:
         self.records[found.offset] = found
 
     def borders(self) -> Iterator[int]:
-        """Yield the first offset of each record, batch and damaged range, and the first offset after each."""
+        """Yield the first offset of each record, batch and lost range, and the first offset after each (if known)."""
         for offset in self.records:
             yield from (offset, offset + 1)
         for batch in self.batches:
@@ -150,7 +150,7 @@ def look(
 ) -> Sightings:
     """Return the records, batches and damage at ``offsets``, which must not be empty.
 
-    Reading stops when the transactions of these records end, or at the log end. ``opened`` has the transactions
+    After them reading goes on until their transactions end, up to damage or the log end. ``opened`` has transactions
     that do not end in the log: producer id -> first offset. ``report`` receives unreadable files, and relevant damage.
     """
     search = _Search(segments, offsets, opened or {}, report)

@@ -122,7 +122,7 @@ class LogEnds(Collector):
             self._replay.add(batches)
 
     def lose(self, region: Damage | Trailing) -> None:
-        """Drop the last stable offset, because a transaction may have begun or ended in the damaged range."""
+        """At damage drop the last stable offset: a transaction may have begun or ended in the damaged range."""
         if isinstance(region, Damage):
             self._replay = None
 

@@ -42,13 +42,13 @@ class Lost(NamedTuple):
 
 
 class TopicLog:
-    """Replays the records of one partition in order. It also collects lost ranges, and records without a schema."""
+    """Replays the records of one partition in order. It also collects lost ranges, and undecodable records."""
 
     def __init__(self, partition: int) -> None:
         self.partition = partition
         self.lost: list[Lost] = []
         self.unread: dict[str, tuple[int, int]] = {}
-        """Reason -> the first offset and the number of the records that no schema matches."""
+        """Reason -> the first offset and the number of the records that cannot be decoded."""
         self.end_offset = 0
 
     def take(self, records: Sequence[BriefRecord], producer: int, counts: Sequence[int]) -> None:
@@ -97,7 +97,7 @@ class TopicLog:
         self.lost.append(Lost(region.missing_from, region.missing_until, region.reason))
 
     def refuse(self, reason: str, offset: int) -> None:
-        """Count a record that no schema matches. A newer release may have written it."""
+        """Count a record that cannot be decoded. A newer release may have written it."""
         first, count = self.unread.get(reason, (offset, 0))
         self.unread[reason] = first, count + 1
 
@@ -135,7 +135,7 @@ class TopicLogs(Collector):
         keep_best(self.logs, other.logs, attrgetter("end_offset"))
 
     def missing(self) -> Iterator[AnswerLine]:
-        """Yield the lost and unknown records of each partition."""
+        """Yield lines of the lost and the undecodable records of each partition."""
         for (topic, number), log in sorted(self.logs.items(), key=lambda one: one[0]):
             for lost in log.lost:
                 yield MissingLine(topic, number, *lost)

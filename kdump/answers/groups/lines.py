@@ -85,7 +85,7 @@ class CommittedLine:
     expired: bool
     topic_id: str | None
     recreated: bool
-    """Whether the topic was deleted and created again after the commit. There is no lag then."""
+    """Whether topic ids show that the topic was created again after the commit. There is no lag then."""
     delivery_complete_count: int | None
     """The number of records of a share partition, from its start offset on, that consumers have completed."""
     at: RecordPlace

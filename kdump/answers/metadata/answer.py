@@ -1,6 +1,6 @@
-"""The questions ``metadata`` (the topics of an image) and ``events``, and the other lines of ``kdump metadata``.
+"""The questions ``metadata`` (the topics of an image) and ``events``, and two kinds of lines of ``kdump metadata``.
 
-The other lines, which only the command makes, are records of an image and differences between two images.
+These lines, which only the command makes, are records of an image and differences between two images.
 """
 
 from __future__ import annotations

@@ -359,7 +359,7 @@ class ClusterImage:
         self.kraft_version = fields["kRaftVersion"]
 
     def records(self) -> Iterator[SnapshotRecord]:
-        """Yield the records of Kafka's snapshot of this image, in Kafka's order. Each part is sorted by key."""
+        """Yield the data records of Kafka's snapshot of this image. The parts are in Kafka's order."""
         level = self.features.metadata_version
         yield from self.features.records()
         yield from self.cluster.records(level)

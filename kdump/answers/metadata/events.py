@@ -74,7 +74,7 @@ class Events:
         self._grown: dict[bytes, Event] = {}
 
     def take(self) -> list[Event]:
-        """Return the complete events since the last call, in offset order."""
+        """Return the complete events since the last call. Those of a transaction come at its end."""
         ready, self._ready = self._ready, []
         return ready
 
@@ -98,7 +98,7 @@ class Events:
         return Event(record.offset, record.timestamp, *made, committed or None)
 
     def _partition(self, record: MetadataRecord, image: ClusterImage) -> None:
-        """Add a partition to the event of its topic: one event has all partitions that a batch creates or adds."""
+        """Add a partition to the event of its topic: one event has all partitions of a batch or transaction."""
         number, fields = record.fields["topicId"], record.fields
         topic = image.topics.by_id.get(number)
         created = self._created.get(number)

@@ -1,6 +1,6 @@
 """Reads the metadata log: merges its copies, and makes the image or the events up to an offset or time.
 
-The image begins with the newest snapshot up to this offset or time; :mod:`.replay` applies the later records.
+The image begins with the newest valid snapshot in these limits; :mod:`.replay` applies the later records.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class Copies:
         return min((log[0].base_offset or 0 for log in self._logs), default=None)
 
     def batches(self, start: int) -> Iterator[Batches]:
-        """Yield the batches that end at or after ``start``: runs of a single copy, else those of the newest epoch."""
+        """Yield the batches that end at or after ``start``. A run of a single copy may begin earlier."""
         if len(self._logs) == 1:
             return self._log(self._logs[0], start, PLAIN_DATA)
         return self._merged([self._batches(log, start) for log in self._logs])

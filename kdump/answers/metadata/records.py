@@ -262,7 +262,7 @@ class Features:
         self.zk_migration = fields["zkMigrationState"]
 
     def records(self) -> Iterator[SnapshotRecord]:
-        """Yield the records of a snapshot. ``metadata.version`` is first, because readers need it for later records."""
+        """Yield the records of a snapshot, none before 3.3. ``metadata.version`` is first: others depend on it."""
         if self.metadata_version < FEATURES_SINCE:
             return
         for name in sorted(self.levels, key=lambda name: (name != METADATA_VERSION, name)):

@@ -24,7 +24,7 @@ BOUNDS = frozenset((BEGIN, END, ABORT))
 
 
 class Break(NamedTuple):
-    """A problem in a replay: a record that cannot be applied and is skipped, or missing records."""
+    """A problem in a replay: a record that cannot be applied, or missing or unreadable records. Replay goes on."""
 
     offset: int
     timestamp: int
