@@ -450,7 +450,7 @@ class Log:
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def __arrow_c_schema__(self) -> object:
-        """Return the schema of the stream. Reads the schemas of a registry, but no records."""
+        """Return the schema of the stream. Reads the schemas of a registry, but no other records."""
         from kdump.arrow import stream
         from kdump.arrow.columns import schema_of
 

@@ -90,7 +90,7 @@ class LineTable:
     """A table of SQL with the lines of one class.
 
     ``words``: the options with which the command prints these lines. ``options``: the same options as field -> value.
-    ``omits``: fields that were added later, and that this table lacks because scripts rely on its columns.
+    ``omits``: columns that were added later, and that this table lacks because scripts rely on its columns.
     """
 
     name: str

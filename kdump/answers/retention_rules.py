@@ -171,7 +171,7 @@ class Limits(NamedTuple):
     """The limits of a partition: ``ms`` and ``size`` (bytes) are the retention; below 0 there is no limit.
 
     ``is_remote``: segments must be copied to remote storage before they are deleted. ``copied`` is the last copied
-    offset, or None if unknown. ``names`` are the configs from which the two limits come.
+    offset, or None if unknown. ``names`` are the configs that texts name for the limits.
     """
 
     ms: int

@@ -31,7 +31,7 @@ PRODUCER_ID_AT: Final = slice(2, 10)
 CUT: Final = 1 << 17
 """Bytes to read from a truncated batch: enough for the longest transactional id and the start of its state."""
 SMALLEST_NAMING: Final = 44
-"""Size in bytes of the smallest value that names a partition: version 1, and a topic name of one character."""
+"""A value below this size in bytes counts as a state without partitions."""
 
 
 @dataclass(frozen=True)
