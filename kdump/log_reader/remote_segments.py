@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from kdump.errors import DamageError, UnreadableError, many
+from kdump.errors import DamageError, UnreadableError, discard, many
 from kdump.formats.leader_epoch import EpochEntry
 from kdump.internal_topics import remote_log_metadata
 from kdump.internal_topics.decode import decode
+from kdump.log_reader.replicas import each_once
 from kdump.records.record_batch import RecordBatch
 from kdump.segments import log_end, resync
 from kdump.segments.regions import Damage, Trailing
@@ -125,13 +126,16 @@ class RemoteSegments:
 
 
 def of_partitions(partitions: Iterable[Partition], report: Reporter) -> RemoteSegments:
-    """Return the segments that ``__remote_log_metadata`` lists. Other topics in ``partitions`` are ignored."""
+    """Return the segments that ``__remote_log_metadata`` lists. Other topics in ``partitions`` are ignored.
+
+    Each partition of the topic is read from its best replica (:func:`kdump.log_reader.replicas.spares`).
+    """
     found = RemoteSegments()
-    for partition in partitions:
-        if partition.topic == remote_log_metadata.TOPIC:
-            for segment in partition.segments:
-                try:
-                    found.read(segment, report)
-                except UnreadableError as error:
-                    report.fail(error)
+    of_topic = [one for one in partitions if one.topic == remote_log_metadata.TOPIC]
+    for partition in each_once(of_topic, discard, ""):
+        for segment in partition.segments:
+            try:
+                found.read(segment, report)
+            except UnreadableError as error:
+                report.fail(error)
     return found

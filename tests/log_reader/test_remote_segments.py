@@ -52,6 +52,16 @@ def test_unreadable_records_are_reported(tmp_path, wrong, receiver, text):
     )
 
 
+@pytest.mark.parametrize("order", [("a", "b"), ("b", "a")])
+def test_an_older_replica_does_not_restore_deleted_segments(tmp_path, order):
+    segment = tiered.Segment(0, 99)
+    states = [segment.added(), segment.changed(COPIED), segment.changed(DELETING), segment.changed(DELETED)]
+    tiered.write_metadata(tmp_path / "a", states)
+    tiered.write_metadata(tmp_path / "b", states[:2])
+    found = of_partitions(Finder().find([str(tmp_path / name) for name in order]), SILENT)
+    assert found.segments == {}
+
+
 def test_damaged_bytes_are_reported(tmp_path):
     segment = tiered.Segment(0, 99)
     tiered.write_metadata(tmp_path, [segment.added(), segment.changed(COPIED)])
