@@ -66,7 +66,7 @@ def client(scheme: str, rest: str) -> tuple[Any, str]:
     """
     given = settings()
     host, _, path = rest.removeprefix("//").partition("/")
-    if scheme == "s3" and not re.search(r"@|\?", rest):
+    if scheme == "s3" and not re.search(r"[@:]", host) and "?" not in rest:  # neither keys nor options in the URI
         arguments = s3_arguments(host, given)
         if arguments:
             from pyarrow.fs import S3FileSystem

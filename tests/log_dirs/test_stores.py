@@ -320,3 +320,10 @@ def test_without_an_answer_about_its_region_a_bucket_has_that_of_the_environment
     monkeypatch.setenv(stores.VARIABLE, json.dumps(KEYS))
     monkeypatch.setenv("AWS_REGION", "eu-west-1")
     assert stores.client("s3", "//logs/broker-1")[1] == "logs/broker-1"
+
+
+def test_a_path_may_have_the_characters_of_keys(monkeypatch):
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+    monkeypatch.setenv(stores.VARIABLE, json.dumps(KEYS))
+    monkeypatch.setattr(stores, "_by_arrow", None)  # it does not use the settings
+    assert stores.client("s3", "//logs/a@b:c")[1] == "logs/a@b:c"
