@@ -77,7 +77,7 @@ class DumpRun:
         self.out.write(text.encode(errors="surrogateescape") + b"\n")
 
     def trailing(self, source: LocalFile, size: int) -> None:
-        """Print the number of bytes after the last complete batch: ``size`` less those that the file has lost."""
+        """Print the number of bytes after the last complete batch: ``size`` less lost bytes. Print nothing for 0."""
         if size > source.lost:
             name = posixpath.basename(source.name)
             self.print(self.dialect.trailing_bytes.format(count=size - source.lost, name=name))

@@ -171,7 +171,7 @@ def _read_versioned(candidates: list[Candidate], raw: bytes) -> Decoded:
 def _read(candidates: list[Candidate], raw: bytes, version: int, start: int) -> Decoded:
     """Return a message, read with the newest layout that reads all its bytes without an error.
 
-    Kafka changed some layouts without a new version. If none fits, return the result of the newest with ``version``.
+    Kafka changed some layouts without a new version. If none fits, return the newest result, or why there is none.
     """
     first: Decoded | None = None
     for message, release in candidates:
