@@ -1,4 +1,4 @@
-"""A server of the Model Context Protocol (MCP), which offers the commands as read-only tools for some folders (ROOTs).
+"""A server of the Model Context Protocol (MCP), which offers commands as read-only tools for some folders (ROOTs).
 
 Each call of a tool runs a command with ``-o jsonl`` in its own process, with a time limit, and returns one page of the
 lines. Paths must be inside the ROOTs, also after symbolic links are followed. Payloads are left out unless the server
@@ -51,13 +51,13 @@ _CHILD: Final = (
 )
 """Python code that runs kdump, and ends when its parent ends. The first argument is the parent's process id."""
 _LONGEST: Final = 300
-"""Maximum length of errors that quote a path or a text with surrogates, in characters."""
+"""Maximum length of errors on an unreadable path or a text with surrogates, in characters."""
 _OF_DAMAGE: Final = ("error", "warning")
 """The levels of the command's messages on damaged, wrong, unreadable and missing files."""
 
 
 class ToolSpec(NamedTuple):
-    """A tool: the command that it runs, and the arguments that only this tool has.
+    """A tool: the command that it runs, and its arguments besides those of all tools.
 
     ``words`` begin the command line. ``options`` has the JSON schema of each argument. ``flags`` has the option of the
     command for each argument; None for a positional argument, and for ``query``: standard input.
@@ -78,7 +78,7 @@ class ToolSpec(NamedTuple):
 class ServerOptions:
     """The folders of the server, and its limits: seconds, bytes of memory (``sql``), rows and bytes of a page.
 
-    Payloads are left out by default. With ``payloads`` they are hashed, with ``plain`` they are shown as they are.
+    Payloads are left out by default. With ``payloads`` dump and sql hash them, with ``plain`` all tools show them.
     """
 
     roots: tuple[str, ...]
@@ -195,7 +195,7 @@ class ReadableMessages:
 
 
 def _unread(error: Exception) -> types.JSONRPCError | None:
-    """Return the error for an unreadable message, with its id if that is readable; None for an empty line."""
+    """Return the error for an unreadable message, with its id if readable; None for an empty or unknown line."""
     line: Any = error.errors()[0]["input"] if isinstance(error, ValidationError) else ""
     if isinstance(line, str) and not line.strip():
         return None
@@ -266,7 +266,7 @@ class ToolCall:
     def __init__(
         self, options: ServerOptions, spec: ToolSpec, shape: dict[str, Any], arguments: dict[str, Any]
     ) -> None:
-        """Raises CallError for unknown, wrong and missing arguments."""
+        """Raises CallError for unknown, wrong, missing and forbidden arguments."""
         self._options, self._spec = options, spec
         self._run: ChildRun | None = None
         self._is_stopped = threading.Event()
@@ -372,7 +372,7 @@ class ToolCall:
             raise CallError(f"a path cannot be read ({reason.strerror}): {reason.filename}"[:_LONGEST]) from reason
 
     def _inside(self, path: str) -> str:
-        """Return one path to pass to the command. Raises CallError if it is missing or outside the ROOTs."""
+        """Return one path to pass to the command. Raises CallError if it is missing, or leads out of the ROOTs."""
         roots = {root: resolved(root) for root in self._options.roots}
         found = path
         first, _, rest = path.partition("/")
@@ -405,7 +405,7 @@ class ToolCall:
         return base64.urlsafe_b64encode(json.dumps([self._call(), end, self._files]).encode()).decode()
 
     def _end_before(self) -> PageEnd:
-        """Return the end of the previous page, from the cursor. Raises CallError if its arguments or files differ."""
+        """Return the end of the previous page, from the cursor. Raises CallError if it does not fit this call."""
         cursor = self._given.get("cursor")
         if cursor is None:
             return PageEnd()
@@ -526,7 +526,7 @@ def _flagged(flag: str, value: Any) -> list[str]:
 
 
 def _checked(name: str, value: Any, shape: dict[str, Any]) -> Any:
-    """Return the value of an argument (an integer for 1.0). Raises CallError if it does not match its JSON schema."""
+    """Return the checked value of an argument: an integer for 1.0, texts for numbers in objects. Raises CallError."""
     kind = shape["type"]
     if isinstance(value, str):
         if "\0" in value:

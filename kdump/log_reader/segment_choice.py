@@ -1,7 +1,7 @@
 """Chooses the segments of a partition, and the byte range of a segment, that may hold selected records.
 
 Segments are excluded by their names, first batches and time indexes. Byte ranges are excluded by index entries that
-point at valid batches (:mod:`kdump.segments.index_lookup`).
+point at valid batches (:mod:`kdump.segments.index_lookup`). :class:`CheckpointOffsets` reads offsets for rows.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def segments(
 
 
 def byte_range(segment: Segment, source: Source, wanted: Filter, wrong_index: Callable[[str], None]) -> Range | None:
-    """Return the byte range of a segment to read, by its indexes; None if no record can be selected."""
+    """Return the byte range of a segment to read, by its indexes; None if they exclude records from ``since`` on."""
     span: Range | None = Range()
     if not wanted.is_bounded:
         return span
@@ -70,7 +70,7 @@ def byte_range(segment: Segment, source: Source, wanted: Filter, wrong_index: Ca
 def _ends_below(segment: Segment, after: Segment, offset: int) -> bool:
     """Return whether all records are below ``offset``, because the next segment (``after``) begins at or below it.
 
-    The names must agree with the first offsets in the files, because a file may have been renamed.
+    The first offsets in the files are compared too, because a file may have been renamed.
     """
     if segment.base_offset is None or after.base_offset is None or segment.base_offset >= after.base_offset:
         return False
@@ -123,8 +123,6 @@ class TimeSpan(NamedTuple):
 
 
 class _Head(NamedTuple):
-    """The base offset, the first timestamp and the largest timestamp (ms) of a segment's first batch."""
-
     base_offset: int
     first: int
     largest: int
@@ -139,8 +137,8 @@ def within(
 ) -> Iterator[Segment]:
     """Yield the segments among ``chosen`` that may hold records within the times of a filter.
 
-    Segments after ``until`` are left out if their times are known, and the known times of all segments are in order.
-    ``skipped`` and ``note`` are those of :func:`segments`.
+    Segments after ``until`` are left out if their times are known, and the known times of all segments are in order;
+    with ``wanted.out_of_order`` they are yielded. ``skipped`` and ``note`` are those of :func:`segments`.
     """
     spans = dict(_spans(partition))
     since = wanted.since
@@ -173,10 +171,10 @@ def _after(spans: Sequence[TimeSpan], until: int) -> int:
 
 
 def _is_in_order(spans: Sequence[tuple[bool, TimeSpan]]) -> bool:
-    """Return whether each segment begins at or after the largest timestamp of the previous segment.
+    """Return whether no segment is known to begin before the largest timestamp of the previous segment.
 
-    ``spans`` has a pair for each segment: whether it may be skipped, and its times. The result is also False if a
-    segment may be skipped and its times, or the times of the previous segment, are unknown.
+    ``spans`` has a pair for each segment: whether it may be skipped, and its times. For a segment that may be skipped,
+    the result is also False if its first timestamp, or the largest timestamp of the previous segment, is unknown.
     """
     for (_, before), (is_later, span) in pairwise(spans):
         if before.largest is None or span.first is None:
@@ -197,7 +195,7 @@ def _spans(partition: Partition) -> Iterator[tuple[str, TimeSpan]]:
 
 
 def _head(segment: Segment, after: Segment | None) -> _Head | None:
-    """Return offset and times of the first batch; None if it has an old magic, a delete horizon or a wrong offset."""
+    """Return the offset and the times of the first batch, or None if it or one of them cannot be used."""
     try:
         with segment.open() as source:
             data = source.read(0, BATCH_HEADER.size)
@@ -224,7 +222,7 @@ def _is_of(segment: Segment, after: Segment | None, offset: int) -> bool:
 
 
 def _largest(segment: Segment, after: Segment, head: _Head | None) -> int | None:
-    """Return the last timestamp of a closed segment's time index; None if it is missing or contradicts the log."""
+    """Return the last timestamp of a closed segment's time index; None if that is unusable or contradicts the log."""
     try:
         data = segment.sibling(TIME_INDEX)
     except UnreadableError:  # the log is read without it

@@ -30,7 +30,7 @@ COPY: Final = Name("log", 0)
 _SAMPLED: Final = 20
 """Maximum number of records that are read to find the topic of a log."""
 _SAMPLED_BYTES: Final = 4 << 20
-"""Number of bytes that are searched for these records, at the start of a segment."""
+"""Number of bytes that are searched for batches at the start of each segment."""
 
 
 def with_names(
@@ -41,15 +41,19 @@ def with_names(
     every: bool = False,
     only_known: bool = False,
 ) -> Iterator[Partition]:
-    """Yield the partitions. A log whose folder name has no topic gets ``name`` if the user gave its path.
+    """Yield the partitions. Logs without a topic get a name if the user gave their paths, or else are skipped.
 
-    - If ``name`` is BY_PATH, copies of a log (:class:`LogCopies`) get one name, and different logs different names.
-    - Logs without a topic whose path the user did not give are skipped; with ``every`` they are yielded unchanged.
-    - Folders without a segment are yielded unchanged. Given files that belong to no segment are skipped.
-    - With ``only_known``, logs without a topic are skipped if they have no segment or are not of Kafka's own topics.
+    The name is ``name``. If this is BY_PATH, a log of one of Kafka's own topics gets that topic, and another log the
+    path of its folder. Copies of a log (:class:`LogCopies`) then share a name. The first of these rules that fits
+    applies:
 
-    ``note`` is called for each renamed log, and for each skipped log or file unless ``only_known`` skips it. It is also
-    called for each folder if the user gave only some of its segments.
+    - A folder is skipped if the user gave only files of it that belong to no segment.
+    - Partitions with a topic and, without ``only_known``, folders without a segment are yielded unchanged.
+    - With ``every``, logs whose paths the user did not give are yielded unchanged.
+    - With ``only_known``, logs that do not get the name of one of Kafka's own topics are skipped without a note.
+
+    ``note`` is called for each renamed log, for each other skipped log or file, and if the user gave only some segments
+    of a folder.
     """
     of_topics: defaultdict[str, LogCopies] = defaultdict(LogCopies)
     by_path = _PathNames()
@@ -90,14 +94,14 @@ def with_names(
 
 
 class LogCopies:
-    """Gives numbers to logs. Copies get the same number: a batch among their first ones has the same offset and CRC."""
+    """Gives copies of a log the same number: their first _SAMPLED_BYTES share a data batch (last offset and CRC)."""
 
     def __init__(self) -> None:
         self._first: Partition | None = None
         self._seen: list[set[tuple[int, int]]] = []
 
     def number(self, partition: Partition) -> int:
-        """Return the number of a log: equal for copies. If there is only one log, it is not read."""
+        """Return the number of a log, from 0 on. The first log is read only when a second one follows."""
         if self._first is None:
             self._first = partition
             return 0
@@ -129,7 +133,7 @@ class _PathNames:
 
 
 def own_topic(partition: Partition) -> str | None:
-    """Return the topic, one of Kafka's own, to which most of the first readable records belong, or None."""
+    """Return the topic, one of Kafka's own, to which most of the first _SAMPLED readable records belong, or None."""
     from kdump.internal_topics.decode import TOPICS
 
     records = list(islice(first_records(partition), _SAMPLED))

@@ -1,1 +1,1 @@
-"""Writes the valid batches of one or more damaged replicas of a partition to new segments."""
+"""Writes valid batches to new segments: all of the damaged replicas of partitions, or those of a range of offsets."""

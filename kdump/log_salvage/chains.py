@@ -1,7 +1,7 @@
 """Chains: the consecutive valid batches of a replica, for the merge of replicas (:mod:`.merge`).
 
-A chain keeps offsets, counts and one checksum. If chains of two replicas overlap and differ, their batches are read
-again and compared one by one. The checksum also shows whether the file has changed since the first read.
+A chain keeps offsets, counts and one checksum. If chains overlap and differ, their batches are read again and compared
+one by one. The checksum also shows whether the file has changed since the first read.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from kdump.segments.regions import Region
 
 CELL: Final = 1 << 16
-"""A chain ends at each multiple of this number of offsets: replicas with different segments have comparable chains."""
+"""A chain's batches all begin between two multiples of this number, so that chains of replicas can be compared."""
 WAITING: Final = 1 << 10
 """Approximate count of numbers (three per batch) that are collected before they go into the checksum of a chain."""
 AT_ONCE: Final = 1 << 20
@@ -97,7 +97,7 @@ class LeftOutRange(NamedTuple):
 
 
 class MissingOffsets:
-    """Ranges of offsets that no batch has, between one batch and the next, in the order in which they were added."""
+    """Ranges of offsets that no batch of a chain or a merged log has, in the order in which they were added."""
 
     def __init__(self) -> None:
         self._ends = array("q")
@@ -125,7 +125,7 @@ class MissingOffsets:
 
 
 class Chain:
-    """Consecutive batches of a segment with increasing offsets."""
+    """Consecutive batches of a segment with increasing offsets, which begin in one CELL."""
 
     __slots__ = ("_sum", "_waiting", "base_offset", "count", "end", "gaps", "last_offset", "position", "segment")
 
@@ -145,7 +145,7 @@ class Chain:
         return self.end - self.position
 
     def goes_on(self, place: BatchPlace | PlacesInARow) -> bool:
-        """Return whether batches continue the chain: they follow directly, with higher offsets, in the same CELL."""
+        """Return whether batches continue the chain: they follow directly, and begin at a higher offset in its CELL."""
         follows = self.segment is place.segment and self.end == place.position
         return follows and place.base_offset > self.last_offset and place.base_offset < _end_of_cell(self.base_offset)
 
@@ -181,7 +181,7 @@ class Chain:
         return self.base_offset, self.last_offset, self.size, self.count, self._add_up()
 
     def regions(self, source: Source) -> Iterator[Batches]:
-        """Read the batches again and yield them in batch runs. Raises UnreadableError if they have changed."""
+        """Read the batches again; yield them singly or in batch runs. Raises UnreadableError if they have changed."""
         seen: list[Chain] = []
         for region in resync.read(source, self.position, self.end, on_error="stop", runs=DATA):
             yield self._seen(region, seen)
@@ -238,7 +238,7 @@ def link(chains: list[Chain], place: BatchPlace | PlacesInARow) -> None:
 
 
 def in_rows(each: Segment, regions: Iterable[Region]) -> Iterator[BatchPlace | PlacesInARow | LeftOutRange | Padding]:
-    """Like :func:`places`, but with one item for many batches of a run; its first and last batch stay separate."""
+    """Like :func:`places`, but the inner batches of a run whose offsets increase are one item for each CELL."""
     for region in regions:
         if isinstance(region, Run) and region.batch_count > 2 and region.rises:
             yield from places(each, [region.batch(0)])

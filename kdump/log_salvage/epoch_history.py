@@ -62,7 +62,10 @@ class EpochHistory:
         return self._starts[following] if following < len(self._starts) else NEVER
 
     def completed(self, others: Iterable[EpochHistory]) -> EpochHistory:
-        """Return this history with the older entries of ``others`` and their earliest start of its first epoch."""
+        """Return this history with the older entries of ``others``, or with all of them if it is empty.
+
+        The first epoch starts at the lowest offset at which any of the histories begins it.
+        """
         if not self.entries:
             return EpochHistory(entry for other in others for entry in other.entries)
         first = self.entries[0]
@@ -78,7 +81,7 @@ class EpochHistory:
 
 
 def noted(partition: Partition, note: Callable[[str], None]) -> tuple[EpochEntry, ...]:
-    """Return the sorted ``leader-epoch-checkpoint`` of a listed folder; none if missing, or unusable (with a note)."""
+    """Return the sorted ``leader-epoch-checkpoint`` of a listed folder; () if missing, or unusable (with a note)."""
     but = "the leader epochs come from the batches and other copies"
     found: tuple[EpochEntry, ...] | None = None
     try:

@@ -1,13 +1,13 @@
 """Merges the valid batches of several damaged replicas of a partition in offset order.
 
-The first pass finds the valid batches of each replica and stores them as chains. The second pass puts the chains in
-order. Duplicates are written once. If batches overlap, the batch with the highest leader epoch is kept, as after an
-election. Then the lowest base offset decides, then the order of the replicas on the command line. A single replica
-whose batches are in order needs only one pass (:func:`in_one_pass`).
+The first pass (:func:`merge`) stores the valid batches of each replica as chains, and puts the chains in order. The
+second pass (:func:`batches`) reads them again. Duplicates are written once. If batches overlap, the batch with the
+highest leader epoch is kept, as after an election. Then the lowest base offset decides, then the order of the replicas
+on the command line. A single replica whose batches are in order needs only one pass (:func:`in_one_pass`).
 
-No checksum covers the offset of a magic 2 batch, so each offset is compared with the batches before and after. A batch
-is left out if both contradict its offset. But it is kept if it follows the last batch of the same leader epoch, because
-the batches of two leaders may alternate.
+No checksum covers the offset of a magic 2 batch. A batch is left out if it is out of order, but the batches before and
+after it in its segment are in order. It is kept if it repeats or directly continues the batch before it, or
+continues the last batch of its leader epoch, because the batches of two leaders may alternate.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Account:
 
 
 def ahead(regions: Iterator[T], source: Source, revocable: RevocableSource, size: int) -> Iterator[T]:
-    """Return ``regions`` of ``size`` bytes. If ``source`` is local, threads read them ahead, with ``revocable``."""
+    """Return ``regions`` of ``size`` bytes. If ``source`` is local, threads may read them ahead, with ``revocable``."""
     return read_ahead.read(regions, revocable, size, unpack=False) if isinstance(source, LocalFile) else regions
 
 
@@ -83,8 +83,8 @@ def judged(
 ) -> Iterator[tuple[BatchPlace | PlacesInARow, bool]]:
     """Yield the batches of a segment, each with True, or False if the batches before and after contradict its offset.
 
-    Contradicted batches, damaged and unreadable ranges, and padding are added to ``account``. ``progress`` receives the
-    number of bytes read. Raises StoreError.
+    Contradicted batches, other ranges left out (also unreadable ones) and padding are added to ``account``.
+    ``progress`` receives the number of bytes read. Raises StoreError.
     """
     misplaced: list[LeftOutRange] = []
     before: BatchPlace | PlacesInARow | None = None
@@ -136,7 +136,7 @@ def _is_contradicted(
     following: BatchPlace | PlacesInARow | None,
     end: int | None,
 ) -> bool:
-    """Return whether a batch is out of order, but its neighbours are not. ``end``: the last offset of its epoch."""
+    """Return whether to leave a batch out (see the module). ``end``: the last offset of its leader epoch before it."""
     if before is None or following is None or place.base_offset == before.last_offset + 1:
         return False
     if end is not None and place.base_offset == end + 1:
@@ -168,7 +168,7 @@ def merge(copies: Iterable[Partition], progress: Callable[[int], None] = lambda 
 
 
 def batches(chains: Iterable[Chain]) -> Generator[Batches, None, None]:
-    """Read chains again from the segments. Yield the batches in runs. Raises UnreadableError if a file has changed."""
+    """Read chains again from the segments, and yield their batches. Raises UnreadableError if a file has changed."""
     for _, group in itertools.groupby(chains, lambda each: id(each.segment)):
         alike = list(group)
         with alike[0].segment.open() as source:
@@ -191,7 +191,7 @@ def _rows(each: Segment) -> Iterator[BatchPlace | PlacesInARow | LeftOutRange | 
 
 
 def _clusters(found: list[Chain]) -> Iterator[list[tuple[int, Chain]]]:
-    """Yield groups of chains that overlap, in offset order. Each chain has its number in ``found``."""
+    """Yield groups of overlapping chains, or single chains, in offset order. Each chain has its number in ``found``."""
     cluster: list[tuple[int, Chain]] = []
     last = -1
     for number, chain in sorted(enumerate(found), key=lambda one: one[1].base_offset):
@@ -262,16 +262,16 @@ def _in_order(chains: list[tuple[int, Chain]]) -> Iterator[BatchPlace]:
 
 
 class OutOfOrderError(Exception):
-    """The batches of a replica are not in offset order, so that it needs two passes."""
+    """A replica needs two passes: its batches are not in offset order, or two segments have the same base offset."""
 
 
 def in_one_pass(
     copy: Partition, account: Account, progress: Callable[[int], None] = lambda _: None
 ) -> Generator[Batches, None, None]:
-    """Yield the batches of the merged log of a single replica, in batch runs, and read the replica only once.
+    """Yield the batches and batch runs of the merged log of a single replica, and read the replica only once.
 
     ``account`` gets the same entries as from :func:`merge`. ``progress`` receives the number of bytes read. Raises
-    OutOfOrderError if batches are not in offset order (``account`` is then wrong), or two segments share a base offset.
+    StoreError, and OutOfOrderError (``account`` is then wrong).
     """
     if any(one.base_offset == other.base_offset for one, other in pairwise(copy.segments)):
         raise OutOfOrderError

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from kdump.log_salvage.merge import Account
 
 TOPIC_BYTES: Final = 249
-"""The longest topic name in bytes (``Topic.MAX_NAME_LENGTH``): partition folders then have at most 255 bytes."""
+"""The longest topic name in bytes (``Topic.MAX_NAME_LENGTH``). A folder name may have 255 bytes."""
 HASH_DIGITS: Final = 16
 SHOWN_GAPS: Final = 20
 """The largest number of gaps that are reported one by one for a partition."""
@@ -58,10 +58,7 @@ class Replicas:
             self.log_start = max(log_start, self.log_start or 0)
 
     def log_start_entries(self, written: writer.WrittenLog) -> list[PartitionOffset]:
-        """Return the entry for log-start-offset-checkpoint, or no entry if the first segment begins at that offset.
-
-        There is no entry either if the log ends below the log start offset: a broker would then delete the log.
-        """
+        """Return the entry for log-start-offset-checkpoint if needed, and if no broker would delete the log for it."""
         topic, partition = self.parts[0].topic, self.parts[0].partition
         if topic is None or partition is None or self.log_start in {None, written.begin}:
             return []
@@ -98,7 +95,7 @@ class Salvaged(NamedTuple):
     """The entry for log-start-offset-checkpoint, if it gets one."""
 
     def report(self, report: Reporter) -> None:
-        """Report the batches that were written, the bytes that were not recovered, and the missing offsets."""
+        """Report the result: problems with files, counts of batches, the bytes not recovered, and missing offsets."""
         for text in self.refused:
             report.damage(text)
         for error in self.unreadable:

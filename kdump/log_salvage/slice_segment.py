@@ -36,7 +36,7 @@ class SliceRange(NamedTuple):
     last: int | None
 
     def may_hold(self, segment: Segment, after: Segment | None) -> bool:
-        """Return whether a segment can have offsets of the range. ``after`` is the next segment, or None."""
+        """Return whether a segment may have offsets of the range, by its name and that of the next one (``after``)."""
         end = None if after is None else after.base_offset
         if self.first is not None and end is not None and end <= self.first:
             return False

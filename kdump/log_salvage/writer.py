@@ -1,8 +1,8 @@
 """Writes recovered batches to new segments and indexes that a broker can open, and an account of the lost bytes.
 
     DIR/logs/TOPIC-PARTITION/       segments, indexes, leader-epoch-checkpoint, partition.metadata
-    DIR/logs/log-start-offset-checkpoint
-    DIR/lost+found/TOPIC-PARTITION/ the bytes that could not be placed, and account.json
+    DIR/logs/log-start-offset-checkpoint, if it has an entry
+    DIR/lost+found/TOPIC-PARTITION/ account.json, and the readable bytes that were left out, except zeros
 
 A broker does not start if its log dir has a folder that is not a partition folder. So ``lost+found`` is not in the log
 dir ``logs``. If inputs could not be read, ``lost+found/unread.json`` lists them.
@@ -106,9 +106,9 @@ def write(
 
     ``report`` receives the files beside the log that a broker refuses or that cannot be read, and the progress in bytes
     of the copies. If there are two passes, each counts half of the bytes. New files have the modes of the copies.
-    DeleteRecords or retention removed the records below ``log_start``, which is None if no checkpoint has it.
+    Records below ``log_start`` (None: unknown), which a broker would ignore, are written too.
 
-    Raises UnreadableError if a file changes between two passes, StoreError, and OSError if a file cannot be written.
+    Raises UnreadableError if a file has changed when it is read again, StoreError, and OSError if writing fails.
     """
     access = of_sources(copies)
     folder = files.make_folders(out, LOGS, name, access=access)
@@ -183,7 +183,7 @@ def _write_log(
 
 
 class _BytesDone:
-    """Reports the number of bytes done. ``take_back`` sets it to 0, because all bytes are read a second time."""
+    """Reports the number of bytes done. ``take_back`` takes the reports back, because two passes follow."""
 
     def __init__(self, progress: Callable[[int], None]) -> None:
         self._progress, self._done = progress, 0
@@ -197,7 +197,7 @@ class _BytesDone:
 
 
 class _LogWriter:
-    """Writes batches in offset order to segments with indexes. ``span``: first and last base offset of the copies."""
+    """Writes batches in offset order to segments with indexes. ``span``: lowest and highest base offset of segments."""
 
     def __init__(
         self,
@@ -229,7 +229,7 @@ class _LogWriter:
             self._end_as_before()
 
     def _end_as_before(self) -> None:
-        """Make the new log end at the last base offset of the copies or later, so that no offset is used again."""
+        """Make the new log end at the highest base offset of the copies or later, so that no offset is used again."""
         if self._span.begin is None:
             return
         if not self.written.segments and self._span.begin < self._span.end:
@@ -264,7 +264,7 @@ class _LogWriter:
         return run.batch_count
 
     def _segment_for(self, base: int, last: int, size: int) -> BinaryIO:
-        """Return the file for a batch. A batch that does not fit begins a segment. The first is at ``_span.begin``."""
+        """Return the file for a batch; begin one if it does not fit: the first at ``_span.begin`` if that is lower."""
         full = self._size + size > self._limits.segment or last - self._builder.base_offset > MAX_RELATIVE_OFFSET
         if self._file is not None and not (full and self._size):
             return self._file

@@ -1,1 +1,1 @@
-"""All writers of files and of standard output: locks, parts, permissions. The callers make the content."""
+"""Writes files and standard output: locks, parts, permissions, the pager. The callers make the content."""

@@ -1,11 +1,11 @@
 """Writes the files and folders that kdump creates on this machine, except unnamed temporary files.
 
-- kdump writes an output as a part: a file or folder with a random name beside the target (:mod:`kdump.output.parts`).
-  It flushes the part to the disk, and renames it. The rename fails if the target exists, unless the user allows kdump
-  to replace a file. If the target is an empty folder, or files go into a folder, the entries are moved one by one.
+- A command writes an output as a part, with a random name beside the target, or in a target folder that exists
+  (:mod:`kdump.output.parts`). It flushes the part to the disk, and renames it. The rename fails if the target exists,
+  unless the user allows kdump to replace a file. The files for a folder that exists are moved one by one.
 - Before the first byte, kdump checks that the folder can be written. After an error, Ctrl-C, SIGTERM or SIGHUP it
   deletes its own unfinished files and no others, except a folder that a later run can resume. After SIGKILL or a
-  power failure a part remains; the next run that writes into the same folder reports it.
+  power failure a part may remain; the next run that writes into the same folder reports it.
 - Outputs with log bytes, and their parts, have no wider permissions than the source (:mod:`kdump.output.access`).
 - Errors name the path that the user gave.
 
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 _DELETIONS: Final = 20
 _PAUSE: Final = 0.1
 LOST_AND_FOUND: Final = "lost+found"
-"""The folder in the root of a new ext2, ext3 or ext4 file system."""
+"""A folder in the root of a new ext2, ext3 or ext4 file system. ``salvage`` writes lost bytes into one."""
 
 
 class NewFiles:
@@ -96,7 +96,7 @@ def new_files(
 
     If the block fails, no file appears. Else ``written`` receives the path of each file. Without ``force``, raises
     TakenError if one of the files exists already at the end of the block. Raises UsageError if ``folder`` is a file,
-    UnreadableError if writing fails. ``note`` receives a message for each leftover part of a killed run.
+    UnreadableError if writing fails. ``note`` receives a message for each leftover part.
     """
     target = Path(folder)
     with parts.work_in(target, target, access, note) as work:
@@ -121,8 +121,8 @@ def write(
 ) -> list[Path]:
     """Write files into ``folder``, create it if it is missing, and return the paths.
 
-    Each file appears whole, also after a crash, if the file system allows it (``parts.put``). Raises before the first
-    write: UsageError if ``folder`` is a file, TakenError for an existing file without ``force``; else UnreadableError.
+    Each file appears whole, also after a crash, if the file system allows it (``parts.put``). An existing file without
+    ``force`` is refused before the first write, and again at the end. Raises the errors of :func:`new_files`.
     """
     for name in () if force else contents:
         must_be_free(Path(folder) / name)
@@ -227,7 +227,7 @@ def scratch_folder(place: str | None) -> Iterator[Path]:
 
 
 def take_place(part: Path, target: Path, *, is_durable: bool = True) -> None:
-    """Rename a file or folder in one step that replaces nothing, for callers that write the output, such as Spark.
+    """Rename a file or folder, and replace nothing (``parts.put``), for callers that write the output, such as Spark.
 
     If ``is_durable`` is false, the caller flushes the folder. Raises FileExistsError if the target exists, and OSError.
     """
@@ -256,7 +256,6 @@ def fill(path: Path, data: bytes, access: Access) -> None:
 
 
 def flush(file: BinaryIO) -> None:
-    """Flush a file to the disk. Raises OSError."""
     file.flush()
     os.fsync(file.fileno())
 
@@ -363,7 +362,7 @@ def _outside(paths: Iterable[str], target: Path, out: str, partitions: Iterable[
 
 
 def _within(around: Mapping[tuple[int, int], Path], read: Path) -> Path | None:
-    """Return the path in ``around`` that is the same as ``read``, or None. ``around``: identity -> output or parent."""
+    """Return the path in ``around`` (identity -> path) that is ``read``, or None; for a broken link, where it leads."""
     try:
         return around.get(identity(read.stat()))
     except OSError:  # a broken link
@@ -406,7 +405,7 @@ def writable_file(out: str, *, overwrite: bool | None = None, option: str = "--o
 
 
 def no_room(where: str | None, reason: str) -> UnreadableError:
-    """Return the error for temporary files that cannot be written to the folder ``where`` (None if it is unknown)."""
+    """Return the error for temporary files that cannot be written to the folder ``where`` (None: the system's)."""
     return UnreadableError(
         where or "a temporary file", f"cannot be written: {reason}", "set TMPDIR to a folder with more room"
     )
@@ -459,7 +458,7 @@ def _refused(folder: Path) -> Iterator[None]:
 
 
 def _move_into(part: Path, target: Path, last: str) -> None:
-    """Move entries into an empty folder, ``last`` last. An error undoes the moves. Raises TakenError, OSError."""
+    """Move entries into a folder, ``last`` last. An error undoes the moves. Raises TakenError, OSError."""
     moves: list[Path] = []
     for name in sorted(_names(part), key=lambda name: (name == last, name)):
         is_there = name == LOST_AND_FOUND and (target / name).is_dir()
@@ -490,7 +489,7 @@ def _is_mounted(path: Path) -> bool:
 
 
 def _is_anothers(path: Path) -> bool:
-    """Return whether a file is in a sticky folder, such as /tmp, and belongs to another user."""
+    """Return whether a sticky folder, such as /tmp, keeps this user from replacing a file of another user."""
     folder, own = path.parent.stat(), os.geteuid()
     return bool(folder.st_mode & stat.S_ISVTX) and own not in (0, folder.st_uid, path.lstat().st_uid)
 

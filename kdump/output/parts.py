@@ -319,7 +319,7 @@ def _take_over(part: Path, target: Path, give_back: Callable[[], None]) -> None:
 
 
 def _rename_without_replacing() -> Callable[[Path, Path], None] | None:
-    """Return a function that renames and replaces nothing (``renameat2`` of Linux), or None on other systems."""
+    """Return a function that renames and replaces nothing (``renameat2`` of Linux), or None if libc lacks it."""
     import ctypes
 
     function = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)  # glibc has it since 2.28
@@ -356,7 +356,6 @@ def make_folder(path: Path, access: Access) -> None:
 
 
 def identity(status: os.stat_result) -> tuple[int, int]:
-    """Return the device and inode that identify a file."""
     return status.st_dev, status.st_ino
 
 
@@ -424,7 +423,7 @@ def _lock(descriptor: int) -> None:
 
 
 def _left_over(folder: Path) -> Iterator[tuple[Path, bool]]:
-    """Yield each unlocked part in ``folder``, and whether its run has certainly ended (False: there are no locks)."""
+    """Yield each unlocked part that this user can open, and whether its run has ended (False: there are no locks)."""
     try:
         names = sorted(path.name for path in folder.iterdir() if NAME.fullmatch(path.name))
     except OSError:  # the user may have only the permission to write

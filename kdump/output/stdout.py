@@ -94,8 +94,8 @@ def open_output(*, escape: bool = True, paint: Callable[[bytes], bytes] | None =
     """Return buffered standard output as a context manager. It does not close file descriptor 1.
 
     With ``escape`` control characters (except tab and newline), and bytes that are not UTF-8, are escaped on a terminal
-    or pager (``\\x1b``). ``paint`` colours a line without its newline, also in a pipe or file. All other bytes are
-    written unchanged. Writing raises OutputError, and BrokenPipeError if the reader has closed the pipe.
+    or pager (``\\x1b``). ``paint`` colours each complete line, without its newline, also in a pipe or file. Other
+    bytes are written unchanged. Writing raises OutputError, and BrokenPipeError if the reader has closed the pipe.
     """
     _widen_pipe()
     return cast("BinaryIO", io.BufferedWriter(_Raw(escape=escape and is_terminal(), paint=paint), BUFFER))
@@ -148,8 +148,8 @@ def _widen_pipe() -> None:
 def open_standard_streams() -> None:
     """Open closed descriptors 0 to 2 again, so that no other file gets their numbers.
 
-    Reading a reopened standard input fails, and so does writing a reopened standard output. Standard error is
-    discarded. Standard output escapes characters that the locale cannot encode, like Python's standard error.
+    Reading a reopened standard input fails, and so does writing a reopened standard output. A reopened standard error
+    discards its text. Standard output escapes characters that the locale cannot encode, like Python's standard error.
     """
     for descriptor, mode in enumerate((os.O_WRONLY, os.O_RDONLY, os.O_WRONLY)):
         try:

@@ -2,7 +2,7 @@
 
 A worker assumes the state before its chunk and makes a result. When the previous chunk is finished, the state is known.
 If the assumption was wrong, the result is made again. The results are yielded in the order of the chunks. There are two
-executors: :class:`Threads`, and processes that write standard output (:class:`kdump.parallel.turns.Forks`).
+executors: :class:`Threads`, and forked processes (:class:`kdump.parallel.turns.Forks`).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ S = TypeVar("S", bound=ChunkState)
 
 
 class Turn(Generic[S]):
-    """The state before a worker's chunk. ``state`` is None until the previous chunk is finished."""
+    """The state before a worker's chunk. ``state`` is None while it is unknown."""
 
     state: S | None = None
 
@@ -160,7 +160,7 @@ class _ChunkThreads(Generic[C]):
             self._changed.notify_all()
 
     def next(self) -> _ChunkTask[C] | None:
-        """Return the next task; None at the end. If its ``start`` is None, the caller must make the result."""
+        """Return the next task; None at the end. If its ``start`` is None, the caller makes the result or raises."""
         while True:
             with self._changed:
                 while not self._tasks and self._is_taking:

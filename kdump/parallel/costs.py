@@ -64,7 +64,7 @@ UNPACKED_AHEAD: Final = 1 << 16
 PRINTED_AHEAD: Final = 1 << 16
 """Minimum bytes of a run for which printing in a thread is faster."""
 SMALL_BATCHES: Final = 1 << 11
-"""Several workers read a segment only if its first batch has about this size in bytes: each one takes time to send."""
+"""Several workers read a segment only if its first batch has about this many bytes or more: small ones cost more."""
 UNPACKING: Final = 8
 """The cost of a compressed byte divided by the cost of an uncompressed byte."""
 
@@ -121,7 +121,6 @@ class SegmentPart:
 
 
 def processors() -> int:
-    """Return the number of processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -140,7 +139,7 @@ def is_watched() -> bool:
 
 
 def processes(size: int) -> int:
-    """Return the default number of processes for ``size`` bytes: 1 below PRINTING, else at most one per CHUNK."""
+    """Return the default number of processes: 1 below PRINTING bytes, else one per CHUNK up to MOST and free ones."""
     return 1 if size < PRINTING else min(free_processors(), MOST, size // CHUNK)
 
 

@@ -96,7 +96,7 @@ class OutputTurn(Turn[S]):
     def room(self, size: int) -> memoryview | None:
         """Return memory for ``size`` bytes or more of held output; None if too little is left, or if the turn has come.
 
-        The caller fills the start of the memory, and gives this slice to :meth:`write`, which does not copy it.
+        The caller fills the start of the memory, and gives this slice to :meth:`write`, which holds it uncopied.
         """
         return self._buffer[self._used :] if self.state is None and self._used + size <= HELD else None
 

@@ -1,1 +1,1 @@
-"""Kafka's primitive types, checksums, compression, encryption, Java's text and hashes, processes and the terminal."""
+"""Kafka's primitive types, checksums, compression, encryption, Java's text and hashes, times, processes, terminal."""

@@ -54,7 +54,7 @@ def _byteswap32(value: int) -> int:
 
 
 def scala_2_9(keys: Iterable[Key], hash_of: Callable[[Key], int]) -> list[Key]:
-    """Return the order of ``mutable.HashMap`` of Scala 2.9: last slot first, and the newest key of a slot first."""
+    """Return the order of ``mutable.HashMap`` of Scala 2.9: last slot first. Growth reverses the keys of a slot."""
     return _scala(keys, hash_of, rotation=0)
 
 

@@ -1,7 +1,7 @@
 """Escapes text: names from files must not control a terminal, and printed commands must work when pasted.
 
 ``shell_word``, ``shell_path``, ``shell_pattern`` and ``shell_text`` quote names and values in printed commands. Other
-functions return the width of the terminal, and whether a standard stream is a terminal with colours.
+functions match names, print lines, and return the width and the colours of the terminal.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def has_colours(out: IO[str], descriptor: int) -> bool:
 
 
 def shell_path(path: str) -> str:
-    """Return :func:`shell_word` of a path. A path with a leading dash gets ``./``, so that it is not an option."""
+    """Return :func:`shell_word` of a path. A path with a leading dash, except ``-``, gets ``./``: it is no option."""
     return shell_word(f"./{path}" if path.startswith("-") and path != "-" else path)
 
 

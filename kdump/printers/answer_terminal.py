@@ -31,10 +31,10 @@ Layout: TypeAlias = Literal["fitting", "all columns", "expanded"]
 def draw(tables: Iterable[AnswerTable], out: IO[str], width: int | None = None, *, layout: Layout = "fitting") -> None:
     """Draw tables in ``width`` columns, by default those of the terminal.
 
-    With ``fitting`` a row is one line. If the columns are too wide, values that all of ``MANY`` or more rows share are
-    printed once, above the rows. Then columns are omitted, first those in ``spare``, and cells wider than ``WHOLE`` are
-    shortened. Below the rows are the names of these columns. If a table has fewer than ``MANY`` rows, and its sentences
-    do not fit beside the other cells at width ``WHOLE``, it has a line per field instead.
+    With ``fitting`` a row is one line. If the columns are too wide, values (except dashes) that all of ``MANY`` or more
+    rows share are printed once, above the rows. Then columns are omitted, first those in ``spare``, and cells wider
+    than ``WHOLE`` are shortened. Below the rows are the names of these columns. If a table has fewer than ``MANY``
+    rows, and its sentences do not fit beside the other cells at width ``WHOLE``, it has a line per field instead.
     """
     console = Quiet(file=out, highlight=False, width=width)
     for number, table in enumerate(tables):
@@ -101,7 +101,7 @@ def _fits(widths: Sequence[int], most: int, rows: Sequence[Sequence[str]] = ()) 
 def _without_shared(
     table: AnswerTable, rows: list[list[str]], widths: list[int]
 ) -> tuple[dict[str, str], AnswerTable, list[list[str]], list[int]]:
-    """Remove the columns whose cells are all equal. Return their cells (without dashes), and the remaining columns."""
+    """Remove the columns of equal cells, if others remain. Return their cells (without dashes), and the others."""
     same = [len(set(column)) == 1 for column in zip(*rows, strict=True)]
     if all(same):
         return {}, table, rows, widths

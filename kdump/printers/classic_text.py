@@ -85,14 +85,14 @@ class DumpText:
                 self._records(printer, one)
 
     def make(self, item: SelectedBatch, run: Run) -> MadeLines | None:
-        """Return the first lines of a run; None before its segment is begun, or if plain Python must print them."""
+        """Return the first lines of a run; None if it is small, before its segment is begun, or for plain Python."""
         printer = self._printer
         if printer is None or printer.path != item.file.name or not self._is_for_kernel(item):
             return None
         return printer.make(run)
 
     def _is_for_kernel(self, item: SelectedBatch) -> bool:
-        """Return whether compiled code prints ``item``. Plain Python prints records that may have a schema id."""
+        """Return whether compiled code prints ``item``, except decoded records that may have a schema id."""
         return self._by_kernel and (not self._sides or needs_frame(item.file.layout))
 
     def _records(self, printer: _Printer, item: SelectedBatch) -> None:

@@ -4,8 +4,8 @@ The script calls Kafka's own tools for a new cluster. Source: ``TopicCommand``, 
 3.9 to 4.4. ACLs and quotas that the tools cannot set, and configs that are hidden without ``show_secrets``, become
 comments. The log does not have passwords: the script asks for new ones. It keeps mechanism and iterations.
 
-The YAML has ``KafkaTopic`` and ``KafkaUser`` (``kafka.strimzi.io/v1``). Other definitions, except delegation tokens,
-become comments; for example, configs of brokers belong to ``spec.kafka.config`` of ``Kafka``.
+The YAML has ``KafkaTopic`` and ``KafkaUser`` (``kafka.strimzi.io/v1``). Other definitions, except delegation tokens and
+Kafka's own topics, become comments: configs of all brokers belong to ``spec.kafka.config`` of ``Kafka``.
 """
 
 from __future__ import annotations
@@ -234,7 +234,7 @@ def _document(kind: str, name: str, spec: Mapping[str, Any]) -> Iterator[str]:
 
 
 def resource_name(name: str) -> str:
-    """Return a valid name for a Kubernetes resource. A changed name ends with a hash of the original name."""
+    """Return a name in the letters of Kubernetes resources. A changed name ends with a hash of the original name."""
     if NAME.fullmatch(name):
         return name
     plain = re.sub(r"[^a-z0-9.-]+", "-", name.lower()).strip("-.")[:200]

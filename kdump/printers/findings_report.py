@@ -104,11 +104,11 @@ class CheckSummary:
         self.began = monotonic()
         self.levels: Counter[Level] = Counter()
         self.damaged: list[str] = []
-        """The folders of partitions with a damaged log, except those in ``poisoned`` and ``holes``."""
+        """The folders of partitions with another damaged log. Logs that only lack records, or will, are in no list."""
         self.without_batches: list[str] = []
         """The folders in ``damaged``, ``poisoned`` and ``holes`` that have no valid batch."""
         self.not_salvageable: list[str] = []
-        """The folders in ``damaged`` in which only an offset is wrong: salvage cannot correct it."""
+        """The folders that have only faults of ``NOT_SALVAGEABLE``, which salvage does not remove."""
         self.poisoned: list[str] = []
         """The folders of partitions with batches at which consumers stop, and no other fault than missing offsets."""
         self.holes: list[str] = []
@@ -152,7 +152,7 @@ class CheckSummary:
 
 
 class FoldedFinding(NamedTuple):
-    """A finding in a block. ``place``: its file and byte. ``more``: the number of similar omitted findings, as text."""
+    """A finding in a block. ``place``: its file and byte. ``more``: the number of omitted findings, as text."""
 
     finding: Finding
     place: str
@@ -173,10 +173,10 @@ class Shown(NamedTuple):
     remarks: bool = False
     """Print all notes (``--notes``)."""
     verbose: bool = False
-    """Print every finding in full."""
+    """Omit no similar findings, and none beyond MOST."""
 
     def block(self, name: str, findings: Sequence[Finding]) -> FindingsBlock:
-        """Return the block of a partition or file: the worst findings first, at most ALIKE similar and MOST in all."""
+        """Return the block of a partition or file, worst findings first. ``verbose`` lifts the limits ALIKE, MOST."""
         wrong = any(not finding.is_remark or finding.code in LOUD for finding in findings)
         shown = [
             finding
@@ -283,7 +283,6 @@ def kind_of(finding: Finding) -> str:
 
 
 def finding_line(finding: Finding) -> dict[str, object]:
-    """Return a finding, of any level, as a JSON object."""
     values = finding._asdict()
     check = values.pop("kind")
     del values["poison"]  # the advice contains this fact
@@ -295,7 +294,6 @@ def finding_line(finding: Finding) -> dict[str, object]:
 
 
 def summary_line(summary: CheckSummary, status: int) -> dict[str, object]:
-    """Return the totals of a check as a JSON object."""
     folders_of = {"damaged": summary.damaged, "offsetsMissing": summary.holes, "consumersStop": summary.poisoned}
     return {
         "kind": "summary",
@@ -321,7 +319,7 @@ def summary_line(summary: CheckSummary, status: int) -> dict[str, object]:
 
 
 class PlainReport:
-    """Prints text without colours: a block for each partition or file with findings to show, the worst ones first."""
+    """Prints text without colours: a block for each partition or file with findings to show, the worst one first."""
 
     is_timed = False
     """Whether the conclusion has the elapsed time, which is different in each run."""

@@ -199,7 +199,6 @@ class JsonShape:
         return lambda record: prefix + scalar(column, get(batch, record))
 
     def pieces(self, item: SelectedBatch, record: Record) -> Iterator[str]:
-        """Yield the line of a large record in pieces."""
         before = "{"
         for column in self.columns:
             if column.type == "binary" and (data := values.value(column, item, record)) is not None:

@@ -107,7 +107,7 @@ class KernelRows:
         raise NotImplementedError
 
     def literal(self, column: Column, item: SelectedBatch) -> bytes | None:
-        """Return the text of a column (cached per compiled form); None if it varies between rows of the same form."""
+        """Return the text of a column (cached per compiled form); None if it is numeric, or varies between rows."""
         if column.name not in self._literals:
             is_same = number(column) is None and is_literal(column, item)
             self._literals[column.name] = self.constant(column, item) if is_same else None
@@ -163,7 +163,7 @@ class KernelRows:
         return self._of_batch(shape) if self.begin(records) else None
 
     def make(self, item: SelectedBatch, run: Run) -> MadeLines | None:
-        """Return the first rows of a run; None until :meth:`rows` has compiled their form. Any thread may call this."""
+        """Return a run's first rows; None if it is small, or no form is compiled yet. Any thread may call this."""
         if item.file is not self.file or (marks := self._marks(item)) is None:
             return None
         shape = self.shapes.get(self._kind(item, marks))

@@ -1,4 +1,4 @@
-"""The printer of each output format, imported when needed. :class:`HidingPrinter` hides Kafka's secrets in records."""
+"""The printers of ``kdump dump``, imported when needed. :class:`HidingPrinter` hides Kafka's secrets in records."""
 
 from __future__ import annotations
 

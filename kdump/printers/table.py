@@ -1,4 +1,4 @@
-"""The output format ``table``: records or batches as a table for people, drawn by rich.
+"""The output format ``table``: records or batches as a table for people, as rich draws it.
 
 Rows are drawn in groups, so that memory does not grow with the output. The first group determines the widths. Numbers
 are never shortened. A number wider than its column widens the column for its row and all later rows; with styles, for
@@ -104,7 +104,7 @@ class Tables:
         self._kernel_rows: TableRows | None = None
 
     def make(self, item: SelectedBatch, run: Run) -> None:
-        """Return None, because the column widths are not known yet."""
+        """Return None: rows of a table are not made ahead."""
 
     def begin(self) -> None:
         """Do nothing; the header is drawn with the first rows."""
@@ -275,7 +275,7 @@ class Tables:
         return table
 
     def _settle(self) -> list[int]:
-        """Return the column widths for the rows in ``_rows``. The widest columns of text shrink to fit the console."""
+        """Return the column widths for ``_rows``. The first ones fit the console; later only numbers widen columns."""
         widths = self._widths or [len(column.name) for column in self.columns]
         numbers = [at for at, column in enumerate(self.columns) if column.type in NUMBERS]
         measured = range(len(widths)) if self._widths is None else numbers

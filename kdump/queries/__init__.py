@@ -1,4 +1,4 @@
-"""Queries log dirs with SQL. DuckDB reads views of records, batches, findings and answers."""
+"""Queries log dirs with SQL. DuckDB reads views of records, batches, damage, findings and answers."""
 
 from typing import Final
 

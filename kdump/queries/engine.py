@@ -101,7 +101,7 @@ class ViewDataset(pyarrow.dataset.Dataset):  # type: ignore[misc]  # pyarrow has
         return self._view.schema
 
     def scanner(self, columns: list[str] | None = None, filter: Any = None, **_: object) -> ViewScan:  # noqa: A002  the name that DuckDB passes
-        """Return a scan of these columns (None for all), with the rows that meet the condition ``filter``."""
+        """Return a scan of these columns (by default all), with the rows that meet the condition ``filter``."""
         return ViewScan(self._view, self._reading, list(columns or self._view.schema.names), filter)
 
 
@@ -161,7 +161,7 @@ class Engine:
         return [*self.views, *SECOND_NAMES, *MACROS]
 
     def connect(self) -> duckdb.DuckDBPyConnection:
-        """Return a connection that can read nothing, with locked settings. Raises WrongQueryError for a wrong zone."""
+        """Return a connection that can read nothing, with locked settings. Raises UsageError for a wrong time zone."""
         limits = self.limits
         connection = duckdb.connect(
             ":memory:",
@@ -297,7 +297,7 @@ class Running:
         return False
 
     def _relation(self) -> Any:
-        """Return DuckDB's relation for a query that has not run. Raises duckdb.Error, UsageError.
+        """Return DuckDB's relation for a query that has not run; None without rows. Raises duckdb.Error, UsageError.
 
         Only the views and macros in the query are created. All of them are created if the query lists tables, or if a
         name is unknown, because then DuckDB suggests similar names.

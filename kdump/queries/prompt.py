@@ -143,7 +143,7 @@ class _Asked:
 
 
 def _lines(words: list[str]) -> Generator[str | None, None, None]:
-    """Yield the lines that the user enters, with history and completion if readline exists."""
+    """Yield the lines that the user enters (None for Ctrl-C), with history and completion if readline exists."""
     _Asked.more = False
     readline = _readline(words)
     history = _history() if readline is not None else None

@@ -105,7 +105,7 @@ class SqlInputs(NamedTuple):
     committed: bool = False
     every_replica: bool = False
     out_of_order: bool = False
-    """Whether segments that begin after the requested times are read too: they may have records of these times."""
+    """Whether segments that begin after times with a start and an end are read too: they may have such records."""
     payloads: bool = True
     """Whether keys, values and headers are shown; otherwise they are null."""
     redactor: Redactor | None = None
