@@ -1,7 +1,7 @@
 """Gives names to logs whose folder names have no topic and partition, and finds copies of a log among them.
 
 The first records show whether a log belongs to one of Kafka's own topics. Thus ``kdump groups FILE`` reads a segment
-of ``__consumer_offsets`` from any folder, and refuses segments of other topics.
+of ``__consumer_offsets`` from any folder.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Writes valid batches to new segments: all of the damaged replicas of partitions, or those of a range of offsets."""
+"""Writes valid batches to new segments: merged ones of damaged replicas, or those of a range of offsets."""

@@ -1,4 +1,4 @@
-"""Merges the valid batches of several damaged replicas of a partition in offset order.
+"""Merges the valid batches of the damaged replicas of a partition in offset order.
 
 The first pass (:func:`merge`) stores the valid batches of each replica as chains, and puts the chains in order. The
 second pass (:func:`batches`) reads them again. Duplicates are written once. If batches overlap, the batch with the
@@ -178,7 +178,7 @@ def batches(chains: Iterable[Chain]) -> Generator[Batches, None, None]:
 
 
 def _rows(each: Segment) -> Iterator[BatchPlace | PlacesInARow | LeftOutRange | Padding]:
-    """Yield the items of :func:`in_rows` for a segment. Threads read a large segment."""
+    """Yield the items of :func:`in_rows` for a segment. Threads may read a large segment."""
     with each.open() as source:
         pieces = shared_segment.parts_for_threads(source)
         if not pieces:

@@ -208,7 +208,7 @@ def processes_beside(partitions: Sequence[Partition], much: int, *, least: int =
 
 
 def enough_records(partitions: Sequence[Partition]) -> int:
-    """Return the size in bytes from which several processes read the records of ``partitions`` faster than one."""
+    """Return READING_PLAIN; READING_PACKED only for a size between the two that is not mostly uncompressed."""
     size = sum(partition.size for partition in partitions)
     compression_decides = READING_PACKED <= size < READING_PLAIN
     return READING_PACKED if compression_decides and not _are_plain(partitions) else READING_PLAIN

@@ -243,7 +243,7 @@ class Workers(Protocol):
 
     @property
     def count(self) -> int:
-        """The number of tasks that run at the same time."""
+        """The maximum number of tasks that run at the same time."""
 
     def results(
         self, work: Callable[[T], R], tasks: Sequence[T], merge: Callable[[R, R], R] | None = None

@@ -85,7 +85,7 @@ class DumpText:
                 self._records(printer, one)
 
     def make(self, item: SelectedBatch, run: Run) -> MadeLines | None:
-        """Return the first lines of a run; None if it is small, before its segment is begun, or for plain Python."""
+        """Return a run's first lines; None if it is small, its segment is not begun, or plain Python prints it."""
         printer = self._printer
         if printer is None or printer.path != item.file.name or not self._is_for_kernel(item):
             return None

@@ -163,7 +163,7 @@ class KernelRows:
         return self._of_batch(shape) if self.begin(records) else None
 
     def make(self, item: SelectedBatch, run: Run) -> MadeLines | None:
-        """Return a run's first rows; None if it is small, or no form is compiled yet. Any thread may call this."""
+        """Return a run's first rows; None if it is small, or its form is not compiled. Any thread may call this."""
         if item.file is not self.file or (marks := self._marks(item)) is None:
             return None
         shape = self.shapes.get(self._kind(item, marks))
