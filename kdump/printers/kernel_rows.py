@@ -1,4 +1,4 @@
-"""Makes rows in compiled code: JSON lines, CSV and format strings.
+"""Makes rows in compiled code: JSON, CSV and format strings.
 
 A compiled form (:class:`Shape`) has slots (placeholders) for the fields of a record, and literal text for values that
 are equal in all its rows. If compiled code does not support a column or a batch, plain Python prints the rows.

@@ -346,7 +346,7 @@ def _be_held(block: pa.RecordBatch, place: int) -> None:
 
 
 def in_utc(schema: pa.Schema) -> pa.Schema:
-    """Return a schema with all times in UTC: the session's zone decides only how a query's times are parsed."""
+    """Return a schema with all times in UTC instead of the session's zone."""
     fields = [
         field.with_type(pa.timestamp(field.type.unit, tz="UTC"))
         if pa.types.is_timestamp(field.type) and field.type.tz is not None
