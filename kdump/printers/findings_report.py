@@ -104,7 +104,7 @@ class CheckSummary:
         self.began = monotonic()
         self.levels: Counter[Level] = Counter()
         self.damaged: list[str] = []
-        """The folders of partitions with another damaged log. Logs that only lack records, or will, are in no list."""
+        """The folders of partitions with another damaged log. A log with only ``LOST`` findings is in no list."""
         self.without_batches: list[str] = []
         """The folders in ``damaged``, ``poisoned`` and ``holes`` that have no valid batch."""
         self.not_salvageable: list[str] = []
