@@ -1,11 +1,12 @@
 """Writes recovered batches to new segments and indexes that a broker can open, and an account of the lost bytes.
 
     DIR/logs/TOPIC-PARTITION/       segments, indexes, leader-epoch-checkpoint, partition.metadata
-    DIR/logs/log-start-offset-checkpoint, if it has an entry
-    DIR/lost+found/TOPIC-PARTITION/ account.json, and the readable bytes that were left out, except zeros
+    DIR/logs/log-start-offset-checkpoint
+    DIR/lost+found/TOPIC-PARTITION/ account.json, and the bytes left out, except zeros
 
 A broker does not start if its log dir has a folder that is not a partition folder. So ``lost+found`` is not in the log
-dir ``logs``. If inputs could not be read, ``lost+found/unread.json`` lists them.
+dir ``logs``. If inputs could not be read, ``lost+found/unread.json`` lists them. ``log-start-offset-checkpoint`` is
+written only if a log needs an entry.
 """
 
 from __future__ import annotations

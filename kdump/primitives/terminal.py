@@ -102,7 +102,7 @@ def has_colours(out: IO[str], descriptor: int) -> bool:
 
 
 def shell_path(path: str) -> str:
-    """Return :func:`shell_word` of a path. A path with a leading dash, except ``-``, gets ``./``: it is no option."""
+    """Return :func:`shell_word` of a path. A leading dash, except in ``-``, gets ``./``, as options begin with it."""
     return shell_word(f"./{path}" if path.startswith("-") and path != "-" else path)
 
 
