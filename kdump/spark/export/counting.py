@@ -1,4 +1,4 @@
-"""Returns records to Spark, and reports the outcome of every byte to the driver in the same pass.
+"""Returns records to Spark, and reports the outcome of each byte of the splits to the driver.
 
 An accumulator carries the report of each split. The report counts once, even if Spark repeats the split's task.
 """

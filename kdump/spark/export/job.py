@@ -318,6 +318,7 @@ class WrittenRows(NamedTuple):
 
 
 def summary(manifest: dict[str, Any], seconds: float = 0) -> Summary:
+    """Return the counts of a run from its manifest entry. A damaged range counts once for each of its rows."""
     totals = manifest["totals"]
     lost = [(file["file"], one) for file in manifest["files"] for one in file["damaged"]]
     unreadable = {name: UnreadableError(name, one["reason"]) for name, one in lost if one["damage"] == UNREADABLE}

@@ -551,7 +551,7 @@ class ValueSpan:
 
 @dataclass(frozen=True)
 class Pushed:
-    """The topics and partitions that filters allow; ``is_nothing``: the filters allow no row at all."""
+    """The topics and partitions that filters allow, and files without them. ``is_nothing``: filters allow no row."""
 
     topic: ValueSpan = ValueSpan()
     partition: ValueSpan = ValueSpan()

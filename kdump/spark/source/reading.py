@@ -62,7 +62,7 @@ GROWING: Final = "a broker was writing this batch when the file was listed"
 UNREADABLE: Final = "unreadable"
 """The kind of damage for bytes that a failing disk does not return, with ``skipUnreadable``."""
 DAMAGED_BYTES: Final = 8 << 20
-"""The maximum number of bytes in a row of the output ``damaged``. A longer range has several rows."""
+"""The maximum number of bytes in a row of the output ``damaged``. A longer readable range has several rows."""
 
 
 _FAILFAST_HINT: Final = (

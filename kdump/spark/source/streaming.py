@@ -155,8 +155,8 @@ def advance(
     """Return the end of a trigger that begins at ``start``, and the bytes that it reads.
 
     With ``target`` the trigger reads only the folders of ``target``, at most up to their offsets there. It begins with
-    the folder that was read longest ago. If the size of a closed segment and the file names show that it is within the
-    limits, at most its end is read here. In other segments the headers are read, from an index entry on; in folders of
+    the folder that was read longest ago. If size and file names show that a closed segment is within the limits, at
+    most its end is read here. In other segments (with read_committed in all) the headers are read; in folders of
     ``checked`` all bytes. It ends after a closed segment or a batch with a right checksum, before a truncated batch.
 
     ``fail`` is called for each error, perhaps several times; by default it raises. If it returns, the trigger ends
