@@ -181,8 +181,6 @@ def _last_entry(
 
 
 class Tail(NamedTuple):
-    """Whether a truncated batch is damage, and a sentence about it."""
-
     is_damage: bool
     text: str
 
