@@ -2,7 +2,7 @@
 
 Rows are the lines of ``kdump stats -o jsonl`` and others, and messages (:class:`SaidLine`). Tasks cannot merge their
 collectors. So a task reads all data for its lines: partitions with all replicas, whole topics, or everything. The
-driver first reads the facts that all tasks need: configs and transactional ids.
+driver first reads the facts that tasks need: states of log dirs, configs and transactional ids.
 
 For ``findings`` (``kdump check -o jsonl``) a task checks whole partitions, because a finding may depend on several
 segments. The task with the first partition of a log dir also reports the findings of this log dir. The driver compares

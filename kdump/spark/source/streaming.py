@@ -156,8 +156,8 @@ def advance(
 
     With ``target`` the trigger reads only the folders of ``target``, at most up to their offsets there. It begins with
     the folder that was read longest ago. If size and file names show that a closed segment is within the limits, at
-    most its end is read here. In other segments (with read_committed in all) the headers are read; in folders of
-    ``checked`` all bytes. It ends after a closed segment or a batch with a right checksum, before a truncated batch.
+    most its end is read here. In other segments, with read_committed in all new ones, the headers are read; in folders
+    of ``checked`` all bytes. It ends after a closed segment or a batch with a right checksum, before a truncated batch.
 
     ``fail`` is called for each error, perhaps several times; by default it raises. If it returns, the trigger ends
     before the error in this folder. A segment of ``listings`` that has disappeared is an error too
