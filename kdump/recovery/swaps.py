@@ -124,7 +124,7 @@ MOST_KEYS: Final = 1 << 18
 
 
 def _by_offset(cuts: list[Cut], gone: list[Segment], left: list[Segment], swaps: list[Segment]) -> list[Cut]:
-    """Return ``cuts`` with the numbers of lost records: those of ``gone`` whose offsets no segment of ``left`` has.
+    """Return ``cuts`` with the numbers of lost user records: of ``gone``, at offsets that no segment of ``left`` has.
 
     An offset in two segments counts once. ``superseded`` is the number of lost records that compaction removed. If a
     swap file is damaged or has offsets above those of ``gone``, ``cuts`` are returned unchanged.
@@ -133,16 +133,14 @@ def _by_offset(cuts: list[Cut], gone: list[Segment], left: list[Segment], swaps:
         return cuts
     missing = _missing(gone, left)
     dropped = _dropped(gone, left, missing)
-    counts: dict[str, int] = {}
+    lost_in: dict[str, set[int]] = {}
     for each in gone:
-        for _, record in _records([each]):
-            if record.offset in missing:
-                missing.remove(record.offset)
-                counts[each.name] = counts.get(each.name, 0) + 1
+        lost_in[each.name] = _user_offsets(each) & missing
+        missing -= lost_in[each.name]
     found = []
     for cut in cuts:
-        records = counts.get(cut.file, 0)
-        found.append(cut._replace(records=records, superseded=min(records, dropped.get(cut.file, 0))))
+        offsets = lost_in.get(cut.file, set())
+        found.append(cut._replace(records=len(offsets), superseded=len(offsets & dropped)))
     return found
 
 
@@ -198,12 +196,12 @@ def only_in_removed(partition: Partition) -> Iterator[Removed]:
     dropped = _dropped(removed, live, missing)
     ranges = [(base_of(each), _last(each)) for each in live]
     for each in removed:
-        mine = {record.offset for batch, record in _records([each]) if not batch.is_control} & missing
+        mine = _user_offsets(each) & missing
         missing -= mine
-        if len(mine) > dropped.get(each.name, 0):
+        if lost := mine - dropped:
             base, last = base_of(each), _last(each)
             fits = not any(base <= other_last and other_base <= last for other_base, other_last in ranges)
-            yield Removed(each, len(mine) - dropped.get(each.name, 0), min(mine), fits)
+            yield Removed(each, len(lost), min(mine), fits)
 
 
 def _last(each: Segment) -> int:
@@ -217,32 +215,37 @@ def _missing(gone: list[Segment], left: list[Segment]) -> set[int]:
     return missing
 
 
-def _dropped(gone: list[Segment], left: list[Segment], missing: set[int]) -> dict[str, int]:
-    """Return file -> number of records that compaction may remove from it. ``missing``: offsets only in ``gone``."""
-    found: dict[str, int] = {}
-    wanted: dict[bytes, list[tuple[int, str]]] = {}
+def _dropped(gone: list[Segment], left: list[Segment], missing: set[int]) -> set[int]:
+    """Return offsets of user records that compaction may have removed. ``missing``: offsets that only ``gone`` has."""
+    found: set[int] = set()
+    wanted: dict[bytes, list[int]] = {}
     aborted: dict[int | None, list[txn_index.AbortedTxn]] = {}
     for each in (*gone, *left):  # an entry is in the segment of the transaction's end marker
         for entry in txn_index.entries(each.sibling(file_names.TXN_INDEX) or b""):
             aborted.setdefault(entry.producer_id, []).append(entry)
     for each in gone:
         for batch, record in _records([each]):
-            if record.offset not in missing:
+            if batch.is_control or record.offset not in missing:
                 continue
-            is_aborted = batch.is_control or any(
+            is_aborted = any(
                 entry.first_offset <= record.offset <= entry.last_offset for entry in aborted.get(batch.producer_id, ())
             )
             if is_aborted or (record.key is not None and record.value is None):
-                found[each.name] = found.get(each.name, 0) + 1
+                found.add(record.offset)
             elif record.key is not None:
-                wanted.setdefault(bytes(record.key), []).append((record.offset, each.name))
+                wanted.setdefault(bytes(record.key), []).append(record.offset)
         if len(wanted) > MOST_KEYS:
             return found
+    newest: dict[bytes, int] = {}
     for _, record in _records(left):
-        for offset, name in wanted.pop(bytes(record.key), ()) if record.key is not None else ():
-            if record.offset > offset:
-                found[name] = found.get(name, 0) + 1
+        if record.key is not None and (key := bytes(record.key)) in wanted:
+            newest[key] = max(record.offset, newest.get(key, -1))
+    found.update(offset for key, newer in newest.items() for offset in wanted[key] if offset < newer)
     return found
+
+
+def _user_offsets(each: Segment) -> set[int]:
+    return {record.offset for batch, record in _records([each]) if not batch.is_control}
 
 
 def _records(segments: Iterable[Segment]) -> Iterator[tuple[RecordBatch, Record]]:

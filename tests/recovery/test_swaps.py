@@ -108,6 +108,17 @@ def test_an_aborted_transaction_may_go_though_its_marker_is_in_the_next_segment(
     assert list(swaps.only_in_removed(found)) == []
 
 
+def test_the_marker_of_a_transaction_hides_no_lost_record(folder):
+    inside = {"attributes": 0x10, "producer_id": 7, "producer_epoch": 0, "base_sequence": 0}
+    user = forge.batch([forge.record(None, b"v")], base_offset=6, **inside)
+    marker = forge.record(b"\0\0\0\1", b"\0\0\0\0\0\1")
+    end = forge.batch([marker], base_offset=7, **{**inside, "attributes": 0x30, "base_sequence": -1})
+    (folder / f"{6:020}.log").unlink()
+    (folder / f"{6:020}.log.deleted").write_bytes(user + end)
+    (found,) = Finder(Wanted(leftovers=True)).find([str(folder)])
+    assert [(one.segment.base_offset, one.records) for one in swaps.only_in_removed(found)] == [(6, 1)]
+
+
 @pytest.mark.parametrize(("first", "lost"), [("log.deleted", [(0, 6), (6, 2)]), ("log.swap", [(6, 2)])])
 def test_deleted_segments_have_the_only_copy_if_no_later_segment_stays(folder, first, lost):
     """Retention always leaves a segment. A ``.swap`` file is a segment after the start."""
