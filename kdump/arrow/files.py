@@ -8,7 +8,7 @@ from contextlib import suppress
 from os import fspath
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
-from kdump.errors import discard
+from kdump.errors import UsageError, discard
 from kdump.primitives import signals
 
 if TYPE_CHECKING:
@@ -50,7 +50,10 @@ def _leaves(fields: Iterable[pa.Field], above: str = "") -> Iterator[str]:
 
 
 class ParquetFile:
-    """Writes a Parquet file to ``out``. ``rows``: number of all rows. ``held_bytes``: bytes of rows not yet written."""
+    """Writes a Parquet file to ``out``. ``rows``: number of all rows. ``held_bytes``: bytes of rows not yet written.
+
+    Raises UsageError for columns that Parquet cannot have, such as intervals.
+    """
 
     def __init__(self, schema: pa.Schema, out: BinaryIO) -> None:
         with signals.held():  # an import of a compiled library may swallow Ctrl-C
@@ -60,7 +63,14 @@ class ParquetFile:
         payloads = {field.name for field in schema if _is_payload(field)}
         others = [path for path in _leaves(schema) if path not in payloads] if payloads else True
         self._out = _Output(out)
-        self._writer = parquet.ParquetWriter(self._out, schema, compression="zstd", write_statistics=others)
+        try:
+            self._writer = parquet.ParquetWriter(self._out, schema, compression="zstd", write_statistics=others)
+        except NotImplementedError as reason:
+            wrong = str(reason).rpartition(": ")[2]
+            names = ", ".join(field.name for field in schema if wrong in str(field.type))
+            raise UsageError(
+                f"Parquet has no type for {wrong} (columns: {names}): convert them, for example to VARCHAR"
+            ) from reason
         self._held: list[pa.RecordBatch] = []
         self.rows = self._held_rows = self.held_bytes = 0
 

@@ -91,7 +91,8 @@ def command(
     partition, kdump searches it for any requested partition. A batch with a wrong crc is marked. --batch and --hexdump
     show the batch of an unreadable record.
 
-    Exit status: 0 found; 1 something cannot be read; 2 wrong usage; 3 damage was found; 5 the files lack the record.
+    Exit status: 0 found; 1 something cannot be read; 2 wrong usage; 3 damage was found; 4 only an index is wrong; 5 the
+    files lack the record.
     """
     found = re.fullmatch(r"(?:(.+)-(\d{1,20}))?@(\d{1,20})", what, re.ASCII)
     if found is None:

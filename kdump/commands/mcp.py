@@ -80,7 +80,7 @@ def command(roots: tuple[str, ...], *, payloads: bool, plain: bool, redact_key: 
     A client of the Model Context Protocol starts the server. Its tools are dump, check, sql and commands like offsets.
     Calls can read only paths in a ROOT. Without --payloads keys, values, headers and commit metadata are left out.
 
-    Exit status: 0 the client has left; 2 wrong usage.
+    Exit status: 0 the client has left; 1 the file of --redact-key cannot be read; 2 wrong usage.
     """
     if plain and not payloads:
         raise UsageError("--no-redact needs --payloads")

@@ -1,6 +1,7 @@
 """``kdump sql``: its options and its exit statuses."""
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -258,6 +259,14 @@ cli.main()
         [sys.executable, "-c", script, folder], cwd=ROOT, input=3 * query, capture_output=True, check=True
     )
     assert (done.stdout.count(b"the schemas are read"), done.stdout.count(b"true")) == (1, 3), done.stderr
+
+
+@pytest.mark.parametrize("value", ["interval '1 day'", "union_value(a:=1)", "{'a': interval '1 day'}"])
+def test_a_type_that_parquet_lacks_is_wrong_usage(tmp_path, value):
+    query = f"select 1 as fine, {value} as wrong"
+    done = sql(query, BROKER, "-o", "parquet", "--out", tmp_path / "x.parquet", status=2)
+    assert re.search(r"error: Parquet has no type for .* \(columns: wrong\): convert them", done.stderr.decode())
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_query_that_fails_in_the_middle_leaves_no_parquet_and_no_traceback(tmp_path):
