@@ -199,7 +199,8 @@ metadata:
     strimzi.io/cluster: {CLUSTER}
 spec:
 """
-NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
+NAME: Final = re.compile(r"(?=.{1,253}\Z)[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+"""The names of Kubernetes resources: DNS subdomains (RFC 1123)."""
 TYPES: Final = {"TOPIC": "topic", "GROUP": "group", "CLUSTER": "cluster", "TRANSACTIONAL_ID": "transactionalId"}
 QUOTAS: Final = {
     "producer_byte_rate": "producerByteRate",
@@ -237,7 +238,8 @@ def resource_name(name: str) -> str:
     """Return a name in the letters of Kubernetes resources. A changed name ends with a hash of the original name."""
     if NAME.fullmatch(name):
         return name
-    plain = re.sub(r"[^a-z0-9.-]+", "-", name.lower()).strip("-.")[:200]
+    plain = re.sub(r"[^a-z0-9.-]+", "-", name.lower())
+    plain = re.sub(r"-*[.][.-]*", ".", plain).lstrip("-.")[:200].rstrip("-.")
     return f"{plain or 'x'}-{sha256(name.encode('utf-8', 'surrogateescape')).hexdigest()[:8]}"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 
 import pytest
@@ -158,8 +159,12 @@ def test_what_strimzi_has_no_resource_for_is_a_comment(image):
         assert text in comments
 
 
-@pytest.mark.parametrize("name", ["Orders", "a_b", "-a", "a" * 300, "ü", "a b"])
+@pytest.mark.parametrize(
+    "name", ["Orders", "a_b", "-a", "a" * 300, "ü", "a b", "a..b", "a.-b", "a-.b", "._.", "a" * 199 + ".b"]
+)
 def test_names_that_kubernetes_refuses_are_distinguished(name):
     made = resource_name(name)
+    assert len(made) <= 253
+    assert all(re.fullmatch("[a-z0-9]([-a-z0-9]*[a-z0-9])?", label) for label in made.split("."))
     assert NAME.fullmatch(made)
     assert made != resource_name(name + "x")
