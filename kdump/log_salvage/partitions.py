@@ -230,14 +230,15 @@ def _salvage(
 def _name(part: Partition) -> str:
     """Return the name of the new folder, ``TOPIC-PARTITION``. Without a topic it is the old folder's name and ``-0``.
 
-    Topics in archives and stores may be longer than TOPIC_BYTES. They are shortened, and then end in a hash.
+    Topics in archives and stores may be longer than a folder's name. They are shortened, and then end in a hash.
     """
     if part.topic is not None:
         topic, number = part.topic, part.partition or 0
     else:
         topic, number = posixpath.basename(posixpath.abspath(part.folder or "segment")).strip("."), 0
     raw = os.fsencode(topic)
-    if len(raw) > TOPIC_BYTES:
+    most = min(TOPIC_BYTES, writer.NAME_BYTES - len(f"-{number}"))
+    if len(raw) > most:
         end = f".{sha256(raw).hexdigest()[:HASH_DIGITS]}"
-        topic = raw[: TOPIC_BYTES - len(end)].decode("utf-8", "ignore") + end
+        topic = raw[: most - len(end)].decode("utf-8", "ignore") + end
     return f"{topic}-{number}"
