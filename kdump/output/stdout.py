@@ -10,7 +10,7 @@ import sys
 from contextlib import contextmanager, suppress
 from typing import IO, TYPE_CHECKING, BinaryIO, Final, cast
 
-from kdump.errors import KdumpError
+from kdump.errors import KdumpError, UsageError
 from kdump.primitives.terminal import PAGED, harmless
 
 if TYPE_CHECKING:
@@ -199,8 +199,11 @@ def _started_pager() -> subprocess.Popen[bytes] | None:
     import shutil
     import subprocess
 
-    named = next((os.environ[name] for name in PAGERS if name in os.environ), "less")
-    words = shlex.split(named)
+    variable = next((name for name in PAGERS if name in os.environ), "")
+    try:
+        words = shlex.split(os.environ.get(variable, "less"))
+    except ValueError as reason:
+        raise UsageError(f"the environment variable {variable} is not a command: {reason}") from None
     if not words or words == ["cat"] or shutil.which(words[0]) is None:
         return None
     return subprocess.Popen(words, stdin=subprocess.PIPE, env=PAGER_DEFAULTS | os.environ)

@@ -50,6 +50,12 @@ def test_what_is_no_table_or_is_not_to_be_paged_is_not(args, log):
     assert "paged:" not in seen
 
 
+def test_a_pager_with_an_open_quote_is_wrong_usage(log):
+    status, seen = shown("du", log, pager='less "')
+    assert status == 2
+    assert "the environment variable KDUMP_PAGER is not a command" in seen
+
+
 @pytest.mark.parametrize("pager", ["", "cat", "no-such-pager --at-all"])
 def test_without_a_pager_tables_are_shown_at_once(pager, log):
     status, seen = shown("du", log, pager=pager)
