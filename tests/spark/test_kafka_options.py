@@ -223,3 +223,12 @@ def test_every_option_that_is_taken_or_ignored_is_reported():
 def test_paths_are_an_array_of_texts(paths):
     with pytest.raises(UsageError, match="option paths: expected a JSON array of texts"):
         words.parse({"paths": paths})
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("assign", "[" * 100_000), ("subscribePattern", "(" * 3000 + ")" * 3000), ("startingOffset", "1_0")],
+)
+def test_texts_that_python_would_take_or_cannot_parse_are_refused(name, text):
+    with pytest.raises(UsageError, match=f"option {name}"):
+        words.parse({"path": "x", name: text})

@@ -318,11 +318,10 @@ class WrittenRows(NamedTuple):
 
 
 def summary(manifest: dict[str, Any], seconds: float = 0) -> Summary:
-    """Return the counts of a run from its manifest entry. A damaged range counts once for each of its rows."""
-    totals = manifest["totals"]
-    lost = [(file["file"], one) for file in manifest["files"] for one in file["damaged"]]
-    unreadable = {name: UnreadableError(name, one["reason"]) for name, one in lost if one["damage"] == UNREADABLE}
-    ranges = sum(one["damage"] != UNREADABLE for _, one in lost) or totals["damagedRanges"]
+    """Return the counts of a run from its manifest entry."""
+    totals, lost = manifest["totals"], list(account.damaged_ranges(manifest))
+    unreadable = {name: UnreadableError(name, one.reason) for name, one in lost if one.kind == UNREADABLE}
+    ranges = sum(one.kind != UNREADABLE for _, one in lost) or totals["damagedRanges"]
     damaged = totals["bytes"]["damaged"] + totals["bytes"]["trailing"]
     counts = (totals["files"], totals["batches"], manifest["rowsWritten"], ranges, damaged, totals["size"])
     return Summary(*counts, seconds, tuple(unreadable.values()))

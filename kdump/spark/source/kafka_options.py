@@ -290,7 +290,7 @@ def _pattern(text: str) -> re.Pattern[str]:
         with warnings.catch_warnings():
             warnings.simplefilter("error", FutureWarning)  # nested sets, as in [a&&[b]], are only in Java
             return re.compile(text, re.ASCII)
-    except (re.error, FutureWarning) as error:
+    except (re.error, FutureWarning, RecursionError) as error:
         raise UsageError(f"option subscribePattern: {text!r} cannot be used: {error}") from None
 
 
@@ -305,7 +305,7 @@ def _assigned(text: str) -> frozenset[Key]:
 def _json(name: str, text: str, like: str, kind: type) -> dict[str, Any]:
     try:
         found = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict) or not all(isinstance(each, kind) for each in found.values()):
         raise UsageError(f"option {name}: expected JSON such as {like}, found {text!r}")

@@ -176,10 +176,9 @@ class Option(NamedTuple):
 
 
 def _whole(text: str) -> int:
-    value = int(text)
-    if value < 0:
+    if not (text.isascii() and text.isdecimal()):
         raise ValueError(text)
-    return value
+    return int(text)
 
 
 def _switch(text: str) -> bool:
