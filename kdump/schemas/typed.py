@@ -109,7 +109,7 @@ class TypedSide:
         *,
         wide_times: bool = False,
     ) -> None:
-        """``message``: of Protobuf (else ignored), by default the first. Raises UsageError for a bad schema or name.
+        """``message``: of Protobuf, by default the first. Raises UsageError for a bad schema or name.
 
         ``wide_times``: accept Protobuf's timestamps outside the years 1678 to 2262 (the range of ns in 64 bits).
         """
@@ -123,6 +123,8 @@ class TypedSide:
         self._prefixes: dict[tuple[str, bytes], tuple[_Read, int]] = {}
         self._message: ReadMessage | None = None
         reader = self._target.reader
+        if message is not None and not isinstance(reader, ProtobufReader):
+            raise UsageError(f"version {version.version} of {version.subject!r} is not Protobuf: leave out #{message}")
         if isinstance(reader, AvroReader):
             self.shape: Shape = avro_shape(reader.schema)
         elif isinstance(reader, ProtobufReader):
@@ -308,9 +310,12 @@ def _both_sides(decoder: PayloadDecoder, given: TypedSide) -> tuple[TypedSide, .
         return (given,)
     other: Side = "value" if given.side == "key" else "key"
     found = decoder.store.newest(f"{name}-{other}")
-    if found is None or decoder.schema(found).problem:
+    if found is None:
         return (given,)
-    return TypedSide(decoder, found, other, wide_times=given.wide_times), given
+    try:
+        return TypedSide(decoder, found, other, wide_times=given.wide_times), given
+    except UsageError:  # the schema cannot be used
+        return (given,)
 
 
 def _version(decoder: PayloadDecoder, subject: str) -> tuple[SchemaVersion, str | None]:

@@ -87,6 +87,12 @@ def test_the_other_side_of_a_topic_comes_first(versions):
     assert [side.side for side in typed_sides(decoder, "json-value")] == ["value"]
 
 
+def test_a_key_whose_schema_has_no_message_gives_no_columns(versions):
+    key = schema("t3-key", 1, 30, 'syntax="proto3"; enum E { A = 0; }', schemaType="PROTOBUF")
+    decoder = PayloadDecoder(store_of(*versions, key, schema("t3-value", 1, 31, '"int"')))
+    assert [side.side for side in typed_sides(decoder, "t3-value")] == ["value"]
+
+
 @pytest.mark.parametrize(
     ("subject", "why"),
     [
@@ -95,6 +101,7 @@ def test_the_other_side_of_a_topic_comes_first(versions):
         ("old-value", "all versions of 'old-value' are deleted \\(1\\): write old-value:1"),
         ("broken-value", "version 1 of 'broken-value': the schema is not JSON"),
         ("proto-value#p.None", "has no message p.None"),
+        ("t-value#p.None", "'t-value' is not Protobuf: leave out #p.None"),
     ],
 )
 def test_a_subject_that_is_not_there_says_what_is(versions, subject, why):
