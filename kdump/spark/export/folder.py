@@ -115,28 +115,35 @@ class Folder:
         The file's parent folder must exist here (:meth:`make_parents`).
         """
         here, there = self.local, source.local
-        if here is None or there is None:  # a rename fails if the file exists here
-            with writing(f"{self.shown}/{name}"):
-                if self._files.rename(source._at(name), self._at(name)):
-                    return
+        if here is not None and there is not None:
+            if self._was_taken(source, name):
+                return
+            taken = f"{self.shown}/{name} exists already, and holds other data"
+            _take_place(there / name, here / name, f"{self.shown}/{name}", taken)
+            checksum = self._checksum(name)
+            if (there / checksum).exists():
+                _take_place(there / checksum, here / checksum, f"{self.shown}/{name}", taken)
+            return
+        with writing(f"{self.shown}/{name}"):
+            moved = self._files.rename(source._at(name), self._at(name))  # it fails if the file exists here
+        if not moved and not self._was_taken(source, name):
+            raise KdumpError(f"{self.shown}/{name}: Spark cannot move the new file to this path")
+
+    def _was_taken(self, source: Folder, name: str) -> bool:
+        """Return whether a file was moved here before. Raises KdumpError if it is missing or has other data."""
         if not source.exists(name):
             if self.exists(name):
-                return
+                return True
             raise KdumpError(
                 f"{self.shown}/{name} is missing, and so is the file to move there: the output is incomplete"
             )
-        if self.exists(name):  # a killed run has copied it in an object store, but not deleted the original
-            if self.renames_whole or self.size(name) != source.size(name):
-                raise KdumpError(f"{self.shown}/{name} exists already, and holds other data")
-            source.delete(name)
-            return
-        if here is None or there is None:
-            raise KdumpError(f"{self.shown}/{name}: Spark cannot move the new file to this path")
-        taken = f"{self.shown}/{name} exists already, and holds other data"
-        _take_place(there / name, here / name, f"{self.shown}/{name}", taken)
-        checksum = self._checksum(name)
-        if (there / checksum).exists():
-            _take_place(there / checksum, here / checksum, f"{self.shown}/{name}", taken)
+        if not self.exists(name):
+            return False
+        # a killed run has copied it in an object store, but not deleted the original
+        if self.renames_whole or self.size(name) != source.size(name):
+            raise KdumpError(f"{self.shown}/{name} exists already, and holds other data")
+        source.delete(name)
+        return True
 
     def rename(self, old: str, name: str) -> None:
         """Move a file within this unpublished folder to the path ``name``. Raises KdumpError if ``name`` exists."""
