@@ -11,6 +11,7 @@ import pytest
 pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'kdump[spark]'")
 import pyarrow as pa
 import pyarrow.parquet as parquet
+from py4j.protocol import Py4JError
 
 from kdump.errors import KdumpError, UsageError
 from kdump.output import files
@@ -57,8 +58,10 @@ class Dying:
         self._life.done += 1
         if self._life.done > self._life.at:
             raise KilledError
-        if Path(new.toUri().getPath()).exists() or not Path(old.toUri().getPath()).exists():
-            return False  # as the contract of Hadoop's file systems says
+        if not Path(old.toUri().getPath()).exists():
+            raise Py4JError("java.io.FileNotFoundException: No such file or directory")  # as S3A does
+        if Path(new.toUri().getPath()).exists():
+            return False
         shutil.copyfile(old.toUri().getPath(), new.toUri().getPath())
         return self.delete(old, False)
 

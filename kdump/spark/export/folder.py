@@ -124,8 +124,15 @@ class Folder:
             if (there / checksum).exists():
                 _take_place(there / checksum, here / checksum, f"{self.shown}/{name}", taken)
             return
+        from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # it has no types
+
         with writing(f"{self.shown}/{name}"):
-            moved = self._files.rename(source._at(name), self._at(name))  # it fails if the file exists here
+            try:
+                moved = self._files.rename(source._at(name), self._at(name))  # False if the file exists here
+            except Py4JError:  # S3A raises it for a missing file
+                moved = self._was_taken(source, name)
+                if not moved:
+                    raise
         if not moved and not self._was_taken(source, name):
             raise KdumpError(f"{self.shown}/{name}: Spark cannot move the new file to this path")
 
@@ -261,7 +268,7 @@ class Folder:
 
     def create_new(self, text: str) -> bool:
         """Create the file at this path; return False if it exists."""
-        from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # it has no types
+        from py4j.protocol import Py4JJavaError
 
         try:
             stream = self._texts.create(self._at(""), False)
