@@ -289,7 +289,7 @@ def _properties(value: dict[str, Any] | None) -> dict[str, str | None] | None:
 _NAMES: Final = re.compile(r".*(?:connect|config|status|offset|storage).*", re.IGNORECASE | re.DOTALL)
 """Pattern of the names of topics whose keys are examined, apart from unnamed logs."""
 _MOST_TASKS: Final = 100_000
-"""A commit of more tasks is damaged: only the tasks with a config have a line."""
+"""If a commit has more tasks, only the tasks with a config have a line."""
 _SAMPLE: Final = 32
 """Maximum number of records that are read to determine the role of a topic from their keys."""
 

@@ -1,7 +1,6 @@
 """The question ``explain``: whether consumers receive the records at given offsets, and why (:func:`explain_all`).
 
-:mod:`.evidence` reads files; :mod:`.reasons` finds the reason. Consecutive offsets with
-the same cause, apart from its text and evidence, are one line.
+:mod:`.evidence` reads files, :mod:`.reasons` finds the reason. Consecutive offsets with similar causes are one line.
 """
 
 from __future__ import annotations
@@ -81,7 +80,7 @@ def explain_all(
 
 
 def explain(evidence: PartitionEvidence, requested: OffsetRange, at: int) -> Iterator[Explanation]:
-    """Yield one explanation for each range of offsets with the same cause; ``at`` is the current time in ms."""
+    """Yield one explanation for each range of offsets whose causes differ only in text and facts; ``at``: now in ms."""
     begun: tuple[int, Cause] | None = None
     for offset, found in _causes(evidence, requested, at):
         if begun is not None and _alike(begun[1], found):
