@@ -84,7 +84,7 @@ class TopicLog:
             raise
 
     def _add_run(self, run: Run) -> int:
-        if run.first.is_transactional:
+        if run.first.is_transactional or run.greatest("producer_id") >= 0:  # a commit with a producer id is pending
             return 0
         records, taken = run.brief_records()
         if taken:

@@ -79,7 +79,7 @@ class GroupRecords:
                 self.problem = self.problem or f"offset {offset}: {decoded.value.reason}"
             elif decoded.key.values is not None:
                 name = decoded.key.name.removesuffix("Key")
-                part = str(decoded.key.values.get("memberId", ""))
+                part = str(decoded.key.values.get("memberId", decoded.key.values.get("regularExpression", "")))
                 self._values.setdefault(name, {})[part] = decoded.value.values
 
     def one(self, name: str) -> Mapping[str, Any] | None:
@@ -87,7 +87,7 @@ class GroupRecords:
         return self._values.get(name, {}).get("")
 
     def of_members(self, name: str) -> Mapping[str, Mapping[str, Any]]:
-        """Return member id -> value, for the records ``name`` of the members."""
+        """Return member id (or regular expression) -> value, for the records ``name``."""
         return self._values.get(name, {})
 
 

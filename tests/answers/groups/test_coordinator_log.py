@@ -53,6 +53,15 @@ def test_a_transactional_commit_is_pending_until_its_marker(tmp_path):
     assert of(tmp_path, begun + marker(2, 42, ABORT)) == {("app", "orders", 0): 5}
 
 
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_commit_with_a_producer_id_is_pending(tmp_path, count):
+    """OffsetMetadataManager.replay asks for the producer id only (4.4.0)."""
+    record = forge.record(KEY, commit_value(5))
+    content = b"".join(forge.batch([record], base_offset=n, producer_id=9, producer_epoch=0) for n in range(count))
+    lines = [line for line in answer(write(tmp_path, content)) if line["kind"] == "offset"]
+    assert [line["pendingProducerId"] for line in lines] == [9]
+
+
 def test_a_marker_does_not_publish_over_a_later_commit(tmp_path):
     content = batches((KEY, commit_value(9)), producer=42) + batches((KEY, commit_value(3)), first=1)
     assert of(tmp_path, content + marker(2, 42, COMMIT)) == {("app", "orders", 0): 3}

@@ -1,5 +1,11 @@
 """Groups and members as read from their records."""
 
+import struct
+
+from kdump.answers.groups.coordinator_log import GroupLog
+from kdump.answers.groups.group_records import read_group
+from kdump.internal_topics import consumer_offsets, interpreter
+from kdump.internal_topics.schema import by_type
 from tests.helpers.group_topics import (
     answer,
     assignment,
@@ -57,3 +63,18 @@ def test_no_assigned_bytes_are_no_partitions(tmp_path):
 def test_a_group_record_that_cannot_be_read_is_named(tmp_path):
     line = group(tmp_path, (commit_key("app"), commit_value(1)), (group_key("app"), b"\0\x63"))
     assert (line["state"], line["problem"]) == ("Unknown", "offset 1: version 99 of GroupMetadataValue is unknown")
+
+
+def test_a_group_subscribes_to_the_topics_of_all_its_regular_expressions():
+    """Otherwise the offsets of the other topics would be said to expire."""
+    name = "ConsumerGroupRegularExpression"
+    keys = {one.name: (number, one) for number, one in by_type(consumer_offsets.MESSAGES, "Key").items()}
+    number, key = keys[f"{name}Key"]
+    value = consumer_offsets.MESSAGES[f"{name}Value"].struct(0)
+    log = GroupLog(kind="Consumer")
+    for offset, (expression, topic) in enumerate([("a.*", "alpha"), ("b.*", "beta")]):
+        fields = {"groupId": "g", "regularExpression": expression}
+        found = {"topics": [topic], "version": 1, "timestamp": 1}
+        made = struct.pack(">h", number) + interpreter.write(key.struct(0), fields)
+        log.records[made] = struct.pack(">h", 0) + interpreter.write(value, found), offset
+    assert read_group("g", 0, log, lambda _: None).subscribed == {"alpha", "beta"}
