@@ -13,7 +13,7 @@ from kdump.internal_topics import consumer_offsets, share_group_state, transacti
 from kdump.primitives.java_hash_order import java_hash
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
 TOPICS: Final = {
     "group": consumer_offsets.TOPIC,
@@ -26,24 +26,32 @@ PARTITIONS: Final = 50
 
 
 class TopicPartitions(NamedTuple):
-    """The number of partitions of a coordinator's topic, and the numbers of the partitions that are missing."""
+    """The number of partitions of a coordinator's topic, and the numbers of those that are in the paths."""
 
     whole: int
-    absent: tuple[int, ...]
+    here: frozenset[int]
+
+    @property
+    def missing(self) -> int:
+        return self.whole - len(self.here)
 
     @property
     def is_whole(self) -> bool:
-        return bool(self.whole) and not self.absent
+        return bool(self.whole) and not self.missing
+
+    def absent(self) -> Iterator[int]:
+        """Yield the missing partitions, which may be billions, in order."""
+        return (number for number in range(self.whole) if number not in self.here)
 
 
 def topic_partitions(here: Iterable[int | None], count: int | None = None) -> TopicPartitions:
-    """Return the number of partitions of a topic, and the partitions that ``here`` lacks. None in ``here`` is ignored.
+    """Return the number of partitions of a topic, and the partitions in ``here``. None in ``here`` is ignored.
 
     ``count`` is the known number. Without it, the highest partition in ``here`` is assumed to be the last one.
     """
     numbers = {number for number in here if number is not None}
     whole = max(numbers, default=-1) + 1 if count is None else count
-    return TopicPartitions(whole, tuple(number for number in range(whole) if number not in numbers))
+    return TopicPartitions(whole, frozenset(number for number in numbers if number < whole))
 
 
 @dataclass(frozen=True)

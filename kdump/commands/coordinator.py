@@ -72,10 +72,10 @@ def _count(run: Session, topic: str, paths: tuple[str, ...]) -> int:
     """
     folders = Finder(Wanted(topics=(topic,)), Reporter(fail=run.fail)).find(paths)
     found = topic_partitions(one.partition for one in folders)
-    if found.absent:
+    if found.missing:
         raise UsageError(
-            f"{topic}-{found.absent[0]} is not in these paths, so the number of partitions is unknown: give all log "
-            "dirs of the cluster, or --partitions N"
+            f"{topic}-{next(found.absent())} is not in these paths, so the number of partitions is unknown: "
+            "give all log dirs of the cluster, or --partitions N"
         )
     if not found.whole and not run.statuses:
         raise UsageError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -14,7 +15,7 @@ from kdump.command_line import option_values
 from kdump.command_line import options as shared
 from kdump.command_line.answering import Answering, inputs
 from kdump.command_line.question_command import CommandAsking, options_of, taken
-from kdump.errors import ExitStatus, UnreadableError, UsageError, first_of, many
+from kdump.errors import ExitStatus, UnreadableError, UsageError, many
 from kdump.internal_topics import consumer_offsets
 from kdump.log_dirs.finder import Wanted
 from kdump.output.stdout import open_output
@@ -85,10 +86,11 @@ def _note_absent(run: Answering, found: Sequence[Partition], count: int | None, 
                 f"these paths have no partition of {topic}, so no group is known: name the log dirs of this topic too"
             )
         return
-    whole, absent = topic_partitions(here, count)
-    if not absent:
+    partitions = topic_partitions(here, count)
+    if not partitions.missing:
         return
-    named = first_of(list(map(str, absent)), _MANY)
+    whole, more = partitions.whole, partitions.missing - _MANY
+    named = ", ".join(map(str, islice(partitions.absent(), _MANY))) + (f" and {more} more" if more > 0 else "")
     least = "" if count is not None else "at least "
     run.session.note(
         f"{len(here)} of {least}{whole} partitions of {topic} are in these paths (absent: {named}). Groups of the "
@@ -96,7 +98,7 @@ def _note_absent(run: Answering, found: Sequence[Partition], count: int | None, 
     )
     for group in groups:
         partition = coordinator_partition(group, whole)
-        if count is not None and partition in absent and not _GLOB.search(group):
+        if count is not None and partition not in partitions.here and not _GLOB.search(group):
             run.session.fail(
                 UnreadableError(
                     f"{topic}-{partition}",

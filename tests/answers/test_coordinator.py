@@ -70,4 +70,10 @@ def test_a_share_id_of_another_form_is_named():
 )
 def test_the_partitions_of_a_topic_that_are_not_there(here, count, expected, is_whole):
     found = topic_partitions(here, count)
-    assert (tuple(found), found.is_whole) == (expected, is_whole)
+    assert ((found.whole, tuple(found.absent())), found.is_whole) == (expected, is_whole)
+    assert found.missing == len(expected[1])
+
+
+def test_billions_of_missing_partitions_are_only_counted():
+    found = topic_partitions([2_000_000_000])
+    assert (found.missing, next(found.absent()), found.is_whole) == (2_000_000_000, 0, False)
