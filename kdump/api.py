@@ -822,6 +822,10 @@ def open(  # noqa: A001, PLR0913  as in gzip.open: called as kdump.open, each op
             grep = re.compile(grep.encode() if isinstance(grep, str) else grep)
         except re.error as reason:
             raise UsageError(f"grep {grep!r}: {reason}") from None
+    elif not isinstance(grep, re.Pattern | None):
+        raise UsageError(f"grep={grep!r} is not a regular expression")
+    if on_error not in ("stop", "skip", "resync"):
+        raise UsageError(f"on_error={on_error!r}: expected 'stop', 'skip' or 'resync'")
     decoding = Decoding.of(decode, schemas, schemas_topic, schema)
     return Log(
         given_paths(path),

@@ -211,7 +211,7 @@ def ask(name: str, inputs: Inputs, report: Reporter, **options: Any) -> Iterator
     and UnreadableError if no line can be computed.
     """
     asked = question_named(name)
-    chosen = asked.options(**options)
+    chosen = asked.chosen(options)
     if asked.compares:
         brokers = [_found(asked, inputs._replace(paths=paths), report) for paths in inputs.brokers]
         yield from asked.ask(brokers, chosen)

@@ -284,8 +284,8 @@ lastStable       where a read_committed consumer stops: the first offset of
                  the oldest open transaction, else the log end offset
 leaderEpoch      from __cluster_metadata in the paths, else the newest in
                  leader-epoch-checkpoint
-maxTimestampMs   the largest timestamp; maxTimestampOffset is the first
-                 offset with it
+maxTimestampMs   the largest timestamp, -1 if no record has one;
+                 maxTimestampOffset is the first offset with it
 byTime           for each --time the first offset with this time or a later
                  one, searched as a broker does: in the segment that the
                  time indexes select

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, Generic, Literal, NamedTuple, TypeVar
+from operator import index
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, NamedTuple, SupportsIndex, TypeVar
 
 from kdump.answers.collector import Place
 from kdump.errors import Reporter, UnreadableError, UsageError, discard
@@ -154,6 +155,20 @@ class LogQuestion(Generic[O]):
             for one in fields(self.options)  # type: ignore[arg-type]  # it is a dataclass
         )
 
+    def chosen(self, given: Mapping[str, Any]) -> O:
+        """Return the options with these values. Raises UsageError for a wrong count, choice or release."""
+        for name, _, words in self.parts():
+            value, expected = given.get(name), ""
+            if words.kind == "count" and not _is_count(value, words.least):
+                expected = f"a number, {words.least} or more"
+            elif words.kind == "choice" and value not in words.choices:
+                expected = " or ".join(map(repr, words.choices))
+            elif words.kind == "release" and not (isinstance(value, tuple) and {*map(type, value)} == {int}):
+                expected = "numbers such as (3, 9)"
+            if value is not None and expected:
+                raise UsageError(f"{name}: expected {expected}, found {value!r}")
+        return self.options(**given)
+
     def partitions(self, asking: Asking) -> list[Partition]:
         """Return the partitions that are fed to the collector."""
         if self.every_folder:
@@ -189,6 +204,10 @@ class LogQuestion(Generic[O]):
         yield from collector.answer(asking.at)
         if self.more is not None:
             yield from self.more(asking, options, collector)
+
+
+def _is_count(value: object, least: int) -> bool:
+    return isinstance(value, SupportsIndex) and not isinstance(value, bool) and index(value) >= least
 
 
 class Asking:

@@ -30,8 +30,8 @@ PRODUCER_ID_AT: Final = slice(2, 10)
 """The bytes of the producer id in a value: they follow the int16 version."""
 CUT: Final = 1 << 17
 """Bytes to read from a truncated batch: enough for the longest transactional id and the start of its state."""
-SMALLEST_NAMING: Final = 44
-"""A value below this size in bytes counts as a state without partitions."""
+SMALLEST_NAMING: Final = 43
+"""Bytes of the smallest value that names a partition (version 1, a topic of one letter)."""
 
 
 @dataclass(frozen=True)

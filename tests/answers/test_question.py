@@ -8,6 +8,7 @@ import pytest
 
 import kdump
 from kdump.answers import QUESTIONS, question_named
+from kdump.errors import UsageError
 from testing import GOLDEN
 from testing.processes import python
 
@@ -99,3 +100,18 @@ def test_a_start_reads_the_names_of_questions_alone():
     code = "import sys\nsys.argv = ['kdump', '--help']\nfrom kdump.cli import main\nmain()\n"
     code += "print([name for name in sys.modules if name.startswith('kdump.answers')], file=sys.stderr)\n"
     assert python("-c", code, check=True).stderr.decode().split() == ["['kdump.answers']"]
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "text"),
+    [
+        ("statistics", {"records": True, "top": 0}, "top: expected a number, 1 or more, found 0"),
+        ("compaction", {"max_keys": 0}, "max_keys: expected a number, 1 or more, found 0"),
+        ("compaction", {"top": True}, "top: expected a number, 0 or more, found True"),
+        ("groups", {"top": "x"}, "top: expected 'bytes' or 'commits', found 'x'"),
+        ("retention", {"release": "x"}, r"release: expected numbers such as \(3, 9\), found 'x'"),
+    ],
+)
+def test_wrong_options_of_functions_are_wrong_usage(name, given, text):
+    with pytest.raises(UsageError, match=text):
+        getattr(kdump, name)(BROKER, **given)
