@@ -433,11 +433,11 @@ class Trial:
 
 def kill_drivers(trial: Trial, kills: int, rng: random.Random) -> tuple[Faults, Counter[str]]:
     """Kill drivers; return the faults, and the number of kills at each moment."""
-    found, met, in_a_row = Faults(), Counter[str](), 0
+    found, met, in_a_row, tries = Faults(), Counter[str](), 0, 0
     while sum(met.values()) < kills:
         export = trial.start()
         export.until(export.holds)
-        turn, before = sum(met.values()) % 3, trial.commits()
+        turn, before, tries = tries % 3, trial.commits(), tries + 1  # an export may end before it is killed
         if turn == 0:
             time.sleep(rng.uniform(0, trial.took))
         elif turn == 1:
