@@ -152,7 +152,7 @@ def command(paths: tuple[str, ...], *, quiet: bool, **given: Any) -> int:
     folder in one (bundle.zip:d1). - is standard input. Segments are read in offset order. Of several replicas kdump
     reads the one with the newest leader epoch and log end, and a note lists the others.
 
-    Exit status: 0 fine; 1 something cannot be read; 2 wrong usage; 3 damage was found; 4 only an index is wrong.
+    Exit status: 0 printed; 1 something cannot be read; 2 wrong usage; 3 damage was found; 4 only an index is wrong.
     """
     run = session.Session(quiet=quiet)
     options = DumpOptions(given)

@@ -73,7 +73,7 @@ def command(*, asked: tuple[str, ...], **options: Any) -> int:
     have no server.properties.
 
     Exit status: 0 explained; 1 something cannot be read; 2 wrong usage;
-    3 a log is damaged; 4 only derived files are wrong.
+    3 damage was found; 4 only derived files are wrong.
     """
     ranges = [_range(text) for text in asked]
     run = Answering(

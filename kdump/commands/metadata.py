@@ -101,7 +101,7 @@ def command(**options: Any) -> int:
 
     PATH is a log dir of a controller or broker, the folder __cluster_metadata-0, or a snapshot in it. The image is the
     newest valid snapshot up to the requested offset or time, and the records after it. A metadata transaction is
-    applied as a whole. -o jsonl prints the image or the --diff as the records of Kafka's own snapshot.
+    applied as a whole. -o jsonl prints the image as the records of Kafka's own snapshot.
 
     The value of a config is hidden unless Kafka knows its name and its type is not PASSWORD. SCRAM salts and keys, and
     URLs with a password, are hidden too. --show-secrets shows all. --write-snapshot always writes all.
@@ -115,9 +115,9 @@ def command(**options: Any) -> int:
     Records do not show which principal made a change. Events older than the log's first record are lost. The log has
     no client defaults and no configs of properties files.
 
-    --definitions recreates topics, configs, ACLs, quotas and users on a new cluster: by a script of kafka-topics.sh,
-    kafka-configs.sh and kafka-acls.sh, or by KafkaTopic and KafkaUser resources. Passwords of SCRAM users are not in
-    the log: the script asks for new passwords, and uses the old mechanism and iterations.
+    --definitions prints a script of kafka-topics.sh, kafka-configs.sh and kafka-acls.sh, or KafkaTopic and KafkaUser
+    resources, for a new cluster. Hidden configs, and definitions that these cannot set, become comments. SCRAM
+    passwords are not in the log: the script asks for new ones, and uses the old mechanism and iterations.
 
     --write-snapshot is for rescue: stop the node, and put the file into an empty folder __cluster_metadata-0.
 

@@ -54,7 +54,7 @@ def command(
     log. kdump also reads earlier segments, if a transaction may have begun there. Like a broker, kdump writes no
     .txnindex if no transaction was aborted. It writes nothing for a damaged segment and later ones of its folder.
 
-    Exit status: 0 fine; 1 something cannot be read or written; 2 wrong usage; 3 a log is damaged.
+    Exit status: 0 written; 1 something cannot be read or written; 2 wrong usage; 3 a log is damaged.
     """
     run = session.Session(quiet=quiet)
     named = [path for path in paths if PurePath(path).name.rpartition(".log")[1] and not option_values.is_folder(path)]

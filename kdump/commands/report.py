@@ -83,9 +83,9 @@ def command(
     --json prints one object. Its field "answers" has the command line of each command, and the lines that the command
     prints with -o jsonl. 'kdump report -o jsonl' prints these lines, each with the field "answer" first.
 
-    All files are read in one pass. Headers and checksums of batches are read; records are not decompressed. To compare
-    log dirs of several brokers (by meta.properties), kdump reads them again. The page shows the retention of topics
-    whose configs are in __cluster_metadata or in --config.
+    All files are read in one pass. Of other topics than Kafka's own, no record is read: kdump check reads all records.
+    To compare log dirs of several brokers (by meta.properties), kdump reads them again. The page shows the retention of
+    topics whose configs are in __cluster_metadata or in --config.
 
     Exit status: 0 made; 1 something cannot be read, or a requested topic or partition is absent; 2 wrong
     usage; 3 a log is damaged, a broker would not start, or records are missing or would be lost; 4 only derived files

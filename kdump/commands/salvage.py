@@ -63,7 +63,8 @@ def command(
     belowLogStart, and log-start-offset-checkpoint in DIR/logs hides them from consumers. The log keeps its first
     offset, its leader epochs and, unless its last batches are damaged, its end offset.
 
-    Exit status: 0 all copies were valid; 1 something cannot be read; 2 wrong usage; 3 damage was found.
+    Exit status: 0 all headers and checksums were valid, but offsets may be missing, and records were not decompressed;
+    1 something cannot be read; 2 wrong usage; 3 damage was found.
     """
     run = session.Session(quiet=quiet)
     wanted = options.wanted(given, siblings=True)

@@ -55,7 +55,7 @@ def command(paths: tuple[str, ...], *, output: str, quiet: bool, **given: Any) -
       kdump schemas /var/kafka --import-script > restore.sh
 
     Without --all, only current versions are listed. A deleted version stays readable until the topic is compacted.
-    Records may have the ids of deleted versions: restore these with --import-script --all.
+    Records may have its id: restore it with --import-script --all. --history ignores --id, --guid, --subject, --type.
 
     Exit status: 0 answered; 1 something cannot be read or there is no such topic; 2 wrong usage; 3 damage was found.
     """

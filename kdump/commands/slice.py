@@ -41,7 +41,7 @@ def command(path: str, *, offset: str, out: str, max_batch_bytes: int, quiet: bo
     Batches are copied whole and unchanged, so that their checksums stay valid. The first may start before A, and the
     last may end after B. Damaged ranges are skipped.
 
-    Exit status: 0 fine; 1 something cannot be read; 2 wrong usage; 3 damage was found.
+    Exit status: 0 written; 1 something cannot be read; 2 wrong usage; 3 damage was found.
     """
     wanted = slice_segment.SliceRange(*option_values.offsets(offset))
     run = session.Session(quiet=quiet)

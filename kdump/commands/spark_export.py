@@ -145,10 +145,10 @@ def command(
 
     PATH is a file, a folder, a glob, or a URI (s3://, gs://, hdfs://). DIR/_damaged holds the damaged bytes, and
     DIR/_manifest.json accounts for every byte of the input. Rows are counted before and after: the export fails if a
-    row is missing. DIR appears, or is replaced, only when all files are complete. After a kill run the export again.
-    Only one export at a time can write into DIR.
+    row is missing. A new DIR appears only when all files are complete. Files added to DIR or to a store may appear one
+    by one, _manifest.json last. After a kill run the export again. Only one export at a time can write into DIR.
 
-    Exit status: 0 all is well; 1 something cannot be read or written; 2 wrong usage; 3 damage was found.
+    Exit status: 0 written; 1 something cannot be read or written; 2 wrong usage; 3 damage was found.
     """
     spark_session.check_version()
     from kdump import spark_export

@@ -41,7 +41,7 @@ class _FindingFields(NamedTuple):
     fatal: bool = False
     poison: bool = False
     missing: int | None = None
-    """The number of records that are already lost: 0 if the number is unknown, None if no record is lost."""
+    """The number of records that the log lacks (a stray folder may have them): 0 if unknown, None if there are none."""
     loses: int | None = None
     """The number of records that a start removes or stops serving: 0 if unknown, None if there are none."""
     commands: tuple[str, ...] = ()

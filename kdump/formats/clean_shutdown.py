@@ -24,7 +24,7 @@ class CleanShutdown(NamedTuple):
 
 
 def read(data: Bytes) -> CleanShutdown:
-    """Return the content. Raises DamageError unless the file is empty, or a JSON object with valid numbers or none."""
+    """Return the content, of any version. Raises DamageError if the file is neither empty nor a valid JSON object."""
     if not len(data):
         return CleanShutdown()
     import json
