@@ -87,9 +87,9 @@ def command(
       kdump get orders-0@1234 --in /var/kafka --remote /var/tiered
       kdump get @1234 --in segment-of-a-customer.log
 
-    @1234 alone selects this offset in every partition in PATH. If PATH is a segment whose folder is not named like a
-    partition, kdump searches it for any requested partition. A batch with a wrong crc is marked. --batch and --hexdump
-    show the batch of an unreadable record.
+    @1234 alone selects this offset in every partition in PATH. If no PATH has the partition, kdump searches segments
+    whose folders are not named like a partition. A wrong crc of the batch is an error on standard error. --batch and
+    --hexdump show the batch of an unreadable record.
 
     Exit status: 0 found; 1 something cannot be read; 2 wrong usage; 3 damage was found; 4 only an index is wrong; 5 the
     files lack the record.
@@ -347,14 +347,19 @@ def covering(partitions: list[Partition], offset: int) -> tuple[SelectedBatch | 
 
 def missing(partitions: list[Partition], offset: int) -> str:
     """Return a text on the valid batches before and after an absent offset; empty if there is no segment."""
+    found = [(part, text) for part in partitions if (text := _around(part, offset))]
+    return found[0][1] if len(found) == 1 else "; ".join(f"{part.name}: {text}" for part, text in found)
+
+
+def _around(part: Partition, offset: int) -> str:
     before = after = None
-    for item in _near(partitions, offset):
+    for item in _near([part], offset):
         if item.batch.last_offset < offset:
             before = item.batch.last_offset
         elif after is None:
             after = item.base_offset
     if before is None and after is None:
-        return "no valid batch is in its segments" if any(part.segments for part in partitions) else ""
+        return "no valid batch is in its segments" if part.segments else ""
     if before is None:
         return f"the log begins at offset {after}"
     return f"the last offset of the log is {before}" if after is None else f"offset {after} follows offset {before}"

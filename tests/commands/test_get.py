@@ -4,7 +4,7 @@ import pytest
 
 from testing import GOLDEN, forge
 from testing.processes import kdump
-from tests.helpers import rebuild
+from tests.helpers import log_dirs, rebuild
 from tests.helpers.log_dirs import replica
 from tests.helpers.segments import data
 
@@ -65,6 +65,14 @@ def test_an_offset_that_compaction_took_out_of_a_batch(tmp_path):
         forge.batch([forge.record(b"a", b"b", offset=n) for n in (0, 4)], last_offset_delta=4)
     )
     assert "the batch of offsets 0 to 4 does not have this record" in get("t-0@2", "--in", tmp_path, status=5)[1]
+
+
+def test_each_partition_without_the_offset_is_named(tmp_path):
+    for name, base in (("a-0", 0), ("b-0", 2000)):
+        content = forge.batch([forge.record(b"k", b"v")], base_offset=base)
+        log_dirs.write(tmp_path, name, {base: content})
+    says = get("@500", "--in", tmp_path, status=5)[1]
+    assert "a-0: the last offset of the log is 0; b-0: the log begins at offset 2000" in says
 
 
 @pytest.mark.parametrize("what", ["@1", "foo-7@1"])
