@@ -510,3 +510,16 @@ def test_a_server_that_ends_ends_its_calls(how, tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
     process.stdin.close()
     process.stdout.close()
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        (["--redact-key", "/nope"], "--redact-key needs --payloads"),
+        (["--no-redact"], "--no-redact needs --payloads"),
+        (["--payloads", "--no-redact", "--redact-key", "/nope"], "--no-redact cannot be combined with --redact-key"),
+    ],
+)
+def test_options_that_do_nothing_are_wrong_usage(given, text):
+    done = kdump("mcp", BROKER, *given)
+    assert (done.returncode, text in done.stderr.decode()) == (2, True)

@@ -78,12 +78,15 @@ def command(roots: tuple[str, ...], *, payloads: bool, plain: bool, redact_key: 
       kdump mcp /backup/broker-1 /backup/broker-2 --payloads
 
     A client of the Model Context Protocol starts the server. Its tools are dump, check, sql and commands like offsets.
-    Calls can read only paths in a ROOT. Without --payloads keys, values, headers and commit metadata are left out.
+    Calls can read only paths in a ROOT. Without --payloads keys, values (also of headers) and commit metadata are left
+    out; dump shows the names of headers.
 
     Exit status: 0 the client has left; 1 the file of --redact-key cannot be read; 2 wrong usage.
     """
-    if plain and not payloads:
-        raise UsageError("--no-redact needs --payloads")
+    if (plain or redact_key is not None) and not payloads:
+        raise UsageError(f"{'--no-redact' if plain else '--redact-key'} needs --payloads")
+    if plain and redact_key is not None:
+        raise UsageError("--no-redact cannot be combined with --redact-key")
     try:
         from kdump.mcp_server import ServerOptions, serve
     except ImportError as error:
