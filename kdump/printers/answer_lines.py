@@ -87,7 +87,7 @@ def write_jsonl(lines: Iterable[AnswerLine], out: BinaryIO) -> None:
 def write_csv(lines: Iterable[AnswerLine], out: BinaryIO) -> None:
     """Write the lines as CSV (RFC 4180, with plain newlines), with a header line whenever the fields change.
 
-    Values other than texts are JSON. A null is an empty cell. Control characters are escaped on terminals only.
+    Values other than texts are JSON. A null is an empty cell. Texts have control characters, but not on terminals.
     """
     shown: Callable[[str], str] = harmless_line if out.isatty() else str
     names: list[str] = []
@@ -95,14 +95,14 @@ def write_csv(lines: Iterable[AnswerLine], out: BinaryIO) -> None:
         row = as_json(line)
         if list(row) != names:
             names = list(row)
-            out.write(_csv_line(names))
-        out.write(_csv_line([shown(_csv_cell(value)) for value in row.values()]))
+            out.write(csv_line(names))
+        out.write(csv_line([shown(_csv_cell(value)) for value in row.values()]))
 
 
-def _csv_line(cells: Sequence[str]) -> bytes:
+def csv_line(cells: Sequence[object]) -> bytes:
     text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerow(cells)
-    return text.getvalue().encode("utf-8", "backslashreplace")
+    csv.writer(text, lineterminator="\r\n").writerow(cells)  # so that Python 3.11 quotes a cell with \r
+    return text.getvalue().removesuffix("\r\n").encode("utf-8", "backslashreplace") + b"\n"
 
 
 def _csv_cell(value: object) -> str:

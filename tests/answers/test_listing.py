@@ -5,6 +5,7 @@ import json
 import pytest
 
 import kdump
+from kdump.printers.answer_lines import csv_line
 from testing import GOLDEN
 from testing.processes import kdump as run
 
@@ -35,3 +36,7 @@ def test_segments_are_listed_where_every_path_is_a_partition_folder():
     assert kinds(BROKER / "one-0", BROKER / "multi-1") == {"segmentSpan"}
     assert kinds(BROKER / "one-0", BROKER) == kinds(BROKER) == {"partition"}
     assert kinds(BROKER / "_logdir") == set()
+
+
+def test_a_cell_with_a_carriage_return_is_quoted_in_csv():
+    assert csv_line(["a\rb", "c"]) == b'"a\rb",c\n'

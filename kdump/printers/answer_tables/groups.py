@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from typing import TYPE_CHECKING, BinaryIO, Final
 
 from kdump.answers.groups.lines import CommitLine, CommittedLine, GroupLine, MissingLine, UnreadLine, WriterLine
 from kdump.primitives.timestamps import for_people
-from kdump.printers.answer_lines import AnswerTable
+from kdump.printers.answer_lines import AnswerTable, csv_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sized
@@ -157,9 +155,7 @@ def write_reset_csv(lines: Iterable[AnswerLine], out: BinaryIO) -> list[str]:
                     f"{line.topic or line.topic_id}-{line.partition}"
                 )
                 continue
-            text = io.StringIO()
-            csv.writer(text, lineterminator="\n").writerow((line.group_id, line.topic, line.partition, line.offset))
-            out.write(text.getvalue().encode("utf-8", "backslashreplace"))
+            out.write(csv_line((line.group_id, line.topic, line.partition, line.offset)))
     return [
         f"{group or NO_NAME}: {names[0]}{f' and {len(names) - 1} more' if len(names) > 1 else ''} left out: {reason}"
         for (group, reason), names in left_out.items()
