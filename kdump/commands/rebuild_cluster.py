@@ -106,7 +106,7 @@ def command(paths: tuple[str, ...], **options: Any) -> int:
 
     Read the warnings before the first start: brokers delete offsets and records past their retention within seconds.
 
-    Exit status: 0 nothing is lost; 1 something cannot be read; 2 wrong usage; 3 something is lost or damaged.
+    Exit status: 0 no record is lost; 1 something cannot be read; 2 wrong usage; 3 records are lost or damaged.
     """
     from kdump.printers.answer_tables import rebuild as tables
 

@@ -41,14 +41,17 @@ def command(paths: tuple[str, ...], *, quiet: bool, **given: Any) -> int:
     or the last offset of a batch are valid, because releases differ. Padding, empty files and gaps in coverage are
     only notes. Give whole folders instead of single segments: a transaction may begin in an earlier segment.
 
-    Exit status: 0 all is well; 1 something cannot be read, or a requested topic or partition is absent;
-    2 wrong usage; 3 the log itself is damaged; 4 only indexes are wrong.
+    Only headers of batches are read: kdump check verifies records and checksums.
+
+    Exit status: 0 indexes and headers are valid; 1 something cannot be read, or a requested topic or partition is
+    absent; 2 wrong usage; 3 headers of the log are damaged; 4 only indexes are wrong.
     """
     run = session.Session(quiet=quiet)
     who = WhoReads.taken(given)
     wanted = options.wanted(given, siblings=True)
     finder = Finder(wanted, run.report)
     with findings_output(run, given) as output:
+        output.summary.is_of_indexes = True
         partitions = list(run.watched(finder.find(paths)))
         run.absent(wanted.missing(finder.found_names, paths))
         workers = who.workers(partitions, costs.READING_HEADERS, run)

@@ -48,7 +48,7 @@ LOUD: Final = frozenset(
         Code.LIMIT,
     }
 )
-"""Codes of notes printed without --notes. In a block with one of them or a problem, all notes but COMMONPLACE are."""
+"""Codes of notes that are printed without --notes. A block with one of them or a problem has all but COMMONPLACE."""
 UNREADABLE: Final = 1
 DERIVED: Final = 4
 """Exit statuses: a file could not be read; no log is damaged, but files that can be rebuilt are wrong."""
@@ -120,6 +120,8 @@ class CheckSummary:
         self.commonplace: Counter[str] = Counter()
         self.verdicts: list[StartVerdict] = []
         """The verdicts of the brokers, one for each dry start."""
+        self.is_of_indexes = False
+        """Whether the command verifies no checksum of a batch."""
         self.is_of_starts = False
         """Whether the command predicts starts of brokers."""
         self.is_partial = False
@@ -349,7 +351,8 @@ class PlainReport:
         if self._show.quiet:
             return
         tone: Tone = "good" if not status else "log" if summary.damaged or summary.poisoned else "title"
-        for number, text in enumerate(conclusion(summary, status, is_timed=self.is_timed)):
+        lines = conclusion(summary, status, is_timed=self.is_timed, shows_notes=self._show.remarks)
+        for number, text in enumerate(lines):
             is_verdict = not number or text.startswith(VERDICT)
             is_command = text.startswith("  ")
             self._print(text.lstrip(), tone if is_verdict else "note", 2 * is_command, is_command=is_command)
@@ -378,10 +381,11 @@ def _gone_through(summary: CheckSummary, *, is_timed: bool) -> str:
     return f"{through} {pace(summary.size, monotonic() - summary.began)}" if is_timed else through
 
 
-def conclusion(summary: CheckSummary, status: int, *, is_timed: bool = False) -> list[str]:
+def conclusion(summary: CheckSummary, status: int, *, is_timed: bool = False, shows_notes: bool = False) -> list[str]:
     """Return the lines of the totals, the result and the next steps. ``status`` is the exit status."""
     findings, remarks = summary.findings, summary.levels[Level.REMARK]
-    verdict = many(findings, "finding") if findings else "nothing is wrong"
+    where = " in indexes and headers (kdump check verifies records)" if summary.is_of_indexes else ""
+    verdict = many(findings, "finding") if findings else f"nothing is wrong{where}"
     if summary.unchecked:
         verdict = many(findings, "finding") if findings else NOT_ALL
         verdict += f"; {summary.unchecked} of {many(summary.batches, 'batch', 'batches')} not checked"
@@ -390,7 +394,7 @@ def conclusion(summary: CheckSummary, status: int, *, is_timed: bool = False) ->
     lines = [f"{_gone_through(summary, is_timed=is_timed)}: {verdict}"]
     if remarks:
         them = "it" if remarks == 1 else "them"
-        lines.append(f"{many(remarks, 'note')} {NOTES}{them})")
+        lines.append(f"{many(remarks, 'note')}{'' if shows_notes else f' {NOTES}{them})'}")
     if summary.holes:
         lines.append(f"Offsets missing: {_named(summary.holes)}")
         lines.append("All existing batches are valid, and a broker accepts these logs unchanged.")

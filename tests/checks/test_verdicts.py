@@ -535,6 +535,7 @@ def test_the_option_for_notes_is_named_and_prints_them(cases):
     assert "notes (add --notes to print them)\n" in text
     _, whole, _ = check(place, "d1", "d2", options=("--topic", "sales", "--notes"))
     assert len(whole.splitlines()) > len(text.splitlines())
+    assert "add --notes" not in whole
 
 
 def test_a_broker_that_does_not_start_has_no_note_on_its_leaders(cases):
