@@ -1,4 +1,4 @@
-"""The entry of the command line: runs kdump, prints an error, and returns the exit status."""
+"""The entry of the command line: runs kdump, prints errors that kdump reports, and returns the exit status."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ class ToolSpec(NamedTuple):
     """A tool: the command that it runs, and its arguments besides those of all tools.
 
     ``words`` begin the command line. ``options`` has the JSON schema of each argument. ``flags`` has the option of the
-    command for each argument; None for a positional argument, and for ``query``: standard input.
+    command for each argument. None: the argument is positional or, for ``query``, standard input.
     """
 
     name: str
@@ -78,7 +78,7 @@ class ToolSpec(NamedTuple):
 class ServerOptions:
     """The folders of the server, and its limits: seconds, bytes of memory (``sql``), rows and bytes of a page.
 
-    Payloads are left out by default. With ``payloads`` dump and sql hash them, with ``plain`` all tools show them.
+    Payloads are left out by default. With ``payloads``, dump and sql show hashes. With ``plain``, all show payloads.
     """
 
     roots: tuple[str, ...]

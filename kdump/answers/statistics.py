@@ -1,7 +1,8 @@
 """The question ``stats``: batches (also per hour), codecs and producers of topics, and the sizes of keys and values.
 
-The sizes of keys and values, tombstones, the ratio and sizes in other codecs need records. The rest comes from batch
-headers. Magic 0 and 1 have no batch header, so compressed messages are decompressed and counted.
+The sizes of keys and values, tombstones and the ratio need ``records``. Sizes in other codecs (``targets``) do not:
+batches are decompressed and compressed again. The rest comes from batch headers. Magic 0 and 1 have no batch header, so
+compressed messages are decompressed and counted.
 """
 
 from __future__ import annotations
@@ -416,9 +417,9 @@ Examples:
   kdump stats /var/kafka --remote /var/tiered
   kdump stats /var/kafka --what-if zstd,zstd:19,lz4
 
-Without --records only batch headers are read. 'ratio' is the uncompressed size divided by the compressed size. 'first'
-is the timestamp of the first record in the earliest batch, 'last' the largest timestamp of the latest batch.
-Transaction markers count as records, but their keys and values are not counted.
+Without --records and --what-if only batch headers are read. 'ratio' is the uncompressed size divided by the compressed
+size. 'first' is the timestamp of the first record in the earliest batch, 'last' the largest timestamp of the latest
+batch. Transaction markers count as records, but their keys and values are not counted.
 
 Each folder has a line. The sums of producers, hours and codecs count each partition once: by the replica with the
 newest leader epoch and log end offset.

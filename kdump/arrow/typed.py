@@ -4,8 +4,8 @@
 and ``why`` a sentence, if a payload has no usable schema, cannot be decoded, does not fit the types, or has bytes after
 its value.
 
-Spark has no times of day, no unsigned integers and no nanoseconds. There, times of day and Avro's nanoseconds become
-the stored numbers, as in ``from_avro``. Protobuf's timestamps become microseconds, as in ``from_protobuf``; its
+By default Spark has no times of day, unsigned integers and nanoseconds. Times of day and Avro's nanoseconds become the
+stored numbers there, as in ``from_avro``. Protobuf's timestamps become microseconds, as in ``from_protobuf``; its
 ``uint32`` and ``uint64`` become long and decimal. Decimals of more than 38 digits (in Arrow: 76) become text.
 """
 

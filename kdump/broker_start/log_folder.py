@@ -425,7 +425,10 @@ def _unusable_indexes(folder: LogFolder, how: Loading) -> list[StartCause]:
 
 
 def _is_replayed(folder: LogFolder, end: int, how: Loading) -> bool:
-    """Return whether a segment is read for producer state: all snapshots are below ``end`` (one or more if clean)."""
+    """Return whether a segment that ends at ``end`` is read for producer state: if all snapshots are below its end.
+
+    After a clean stop it is not read if there is no snapshot.
+    """
     ends = (f".{file_names.PRODUCER_SNAPSHOT}",)
     snapshots = [file_names.offset_of(name) or 0 for name in folder.inside if name.endswith(ends)]
     return max(snapshots, default=0) < end and bool(snapshots or not how.clean)

@@ -37,7 +37,7 @@ EVIDENCE: Final = frozenset({CLUSTER_METADATA, CONSUMER_OFFSETS})
 
 
 class Shortfall(NamedTuple):
-    """A partition that lacks all its records. ``missing`` is their number; 0 if it, or if any existed, is unknown."""
+    """A partition that lacks all its records. ``missing``: their number; 0 if unknown, or if there may be none."""
 
     topic: str
     partition: int

@@ -899,7 +899,7 @@ class _StartFindings:
         return bool(self.context.ids) and log.topic in self.context.compacted
 
     def _start_raised(self, log: LogStart, least: int) -> Finding:
-        """Return the finding on a log start offset above the first leader epoch: DeleteRecords would raise both."""
+        """Return the finding on a log start offset above that of the first leader epoch: DeleteRecords raises both."""
         name, first = f"{log.topic}-{log.partition}", log.checkpoint_start or 0
         compacted = self._may_be_compacted(log)
         return Finding(

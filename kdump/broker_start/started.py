@@ -99,7 +99,7 @@ class Started:
     def join(self, found: list[Finding]) -> list[Finding]:
         """Return the findings to add to ``found``.
 
-        A second fatal finding on a file is left out, and its commands replace those of the finding in ``found``.
+        If ``found`` has a fatal finding on a file, another one is left out. Its commands replace those of the first.
         """
         new = []
         for one in self.findings:

@@ -99,7 +99,7 @@ def in_turn(commands: Iterable[str]) -> str:
 def swaps_aside(path: str) -> str:
     """Return the shell command that moves a ``.log.swap`` file and the index ``.swap`` files of its base offset.
 
-    Other files are moved alone. If a log were, a start would replace the current indexes by the ``.swap`` files.
+    Other files are moved alone. If only the ``.log.swap`` were moved, a start would use the index ``.swap`` files.
     """
     stem = path.removesuffix(f".{file_names.LOG}.{file_names.SWAP}")
     return aside(path) if stem == path else aside(path).replace(shell_path(path), f"{shell_path(stem)}.*.swap")

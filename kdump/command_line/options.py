@@ -418,9 +418,10 @@ def redacted_fields(redact: Sequence[str], decode: str) -> tuple[str, ...]:
 
 
 def redactor(*, redact: bool, file: str | None, fields: Sequence[str] = ()) -> Redactor | None:
-    """Return the hasher of payloads; None without ``redact``. Its secret comes from ``file`` or the environment.
+    """Return the hasher of payloads; None without ``redact`` and ``file``.
 
-    ``fields`` are the fields of decoded payloads to hash. Raises UsageError and UnreadableError.
+    Its secret comes from ``file`` or the environment. ``fields`` are the fields of decoded payloads to hash. Raises
+    UsageError and UnreadableError.
     """
     if not redact:
         if file is not None:

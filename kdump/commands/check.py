@@ -70,9 +70,10 @@ def command(
       kdump check /backup/orders-0 -o jsonl | jq 'select(.check == "recovery")'
 
     PATH is a segment, a partition folder, a log dir, a glob, an archive (tar, zip) or a folder in one
-    (bundle.zip:d1). If a log is damaged, kdump reports the bytes that a broker would truncate when it starts. After a
-    clean stop the broker truncates nothing. After an unclean stop it truncates the log at the first bad batch above the
-    recovery point. With --remote kdump also checks the remote segments, and compares them with __remote_log_metadata.
+    (bundle.zip:d1). If a log is damaged, kdump reports the bytes that a broker would truncate when it starts. After an
+    unclean stop it reads the segments from the one with the recovery point on, and truncates the log at the first bad
+    batch in them. After a clean stop it does so only in segments without .index. With --remote kdump also checks the
+    remote segments, and compares them with __remote_log_metadata.
 
     Exit status: 0 all is well; 1 something cannot be read, or a requested topic or partition is absent;
     2 wrong usage; 3 a log is damaged, a broker would not start, or records are missing or would be lost; 4 only derived

@@ -68,7 +68,7 @@ def command(
 def _count(run: Session, topic: str, paths: tuple[str, ...]) -> int:
     """Return the number of a topic's partitions; 0 if none is found and a path is unreadable.
 
-    Raises UsageError if one is absent, or if readable paths have none.
+    Raises UsageError if a partition is absent, or if readable paths have none.
     """
     folders = Finder(Wanted(topics=(topic,)), Reporter(fail=run.fail)).find(paths)
     found = topic_partitions(one.partition for one in folders)

@@ -63,7 +63,7 @@ _BRACE: Final = "\0"
 NUMBERS: Final = {"", "long", "int"}
 """The types that compiled code can write."""
 KINDS: Final = 64
-"""Kinds of batches, and of messages in wrappers, with cached lines. More kinds of batches clear their cache."""
+"""Maximum number of kinds of batches (and messages in wrappers) with cached lines. One more kind clears the cache."""
 
 
 def split(lines: Iterable[Line], slots: Mapping[str, int], value: Callable[[str], object]) -> Iterator[str | int]:

@@ -76,7 +76,7 @@ OF_METADATA: Final = (
 Outcome: TypeAlias = Literal[
     "no-start", "lost", "open", "damaged", "missing", "unread", "unknown", "rebuilt", "safe", "several"
 ]
-"""The outcome of a verdict, for scripts and the report. The first that fits counts (``several`` is not on a broker):
+"""The outcome of a verdict, for scripts and the report. The first that fits counts (``several``: several brokers):
 
 - ``no-start``: the broker does not start;
 - ``lost``: records are missing, or a start loses records, or does not serve those in stray folders;

@@ -1,8 +1,8 @@
 """``meta.properties``: the cluster, broker and directory ids of a log dir.
 
 Source: Kafka's classes PropertiesUtils and MetaPropertiesVersion (0.9; directory ids since KIP-858, 3.7). The syntax is
-that of Java's ``Properties.load``: ``#`` or ``!`` starts a comment. ``=``, ``:`` or white space ends a key. A backslash
-escapes a character; at the end of a line it joins the next line. The encoding is ISO 8859-1.
+that of Java's ``Properties.load``: lines that begin with ``#`` or ``!`` are comments. ``=``, ``:`` or white space ends
+a key. A backslash escapes a character; at the end of a line it joins the next line. The encoding is ISO 8859-1.
 """
 
 from __future__ import annotations

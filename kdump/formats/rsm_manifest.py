@@ -1,6 +1,6 @@
 """``<offset>-<segment id>.rsm-manifest``: the description of a segment that Aiven's remote storage manager copied.
 
-It describes two objects. ``.log`` is the segment in chunks of equal size, with a smaller last one. Chunks may be
+It describes two objects. ``.log`` is the segment in chunks of equal size; the last may be smaller. Chunks may be
 compressed, and then encrypted. ``.indexes`` holds the files beside the segment, uncompressed; encrypted if chunks are.
 Source: Aiven's tiered-storage-for-apache-kafka, classes SegmentManifestV1, ChunkIndex and ChunkSizesBinaryCodec. JSON::
 
@@ -62,7 +62,7 @@ class Manifest(NamedTuple):
     encryption: Encryption | None
     end_offset: int | None
     last_epoch: int | None
-    """The segment's last offset (``end_offset``) and highest leader epoch; None if the manifest has no valid one."""
+    """The segment's last offset (``end_offset``) and highest leader epoch; None if the manifest has no number."""
 
     @property
     def is_plain(self) -> bool:

@@ -637,7 +637,8 @@ def _origins(path: str, suffix: str) -> Iterator[str]:
 def is_made_from(path: str, log_dir: str, files: Files) -> bool:
     """Return whether a folder next to a log dir was made from it, and is not another log dir of a broker.
 
-    The commands of ``kdump check`` may change the ids after the copy. But two log dirs of a broker share no partition.
+    Their ids may differ: a command that ``kdump check`` prints may have changed one after the copy. But two log dirs of
+    a broker share no partition.
     """
     try:
         mine, others = ({entry.name for entry in files.entries(each)} for each in (path, log_dir))

@@ -358,7 +358,7 @@ class RemotePartitions:
         return local
 
     def rest(self) -> Iterator[Partition]:
-        """Yield the partitions that were not joined, without overlaps of segments."""
+        """Yield the partitions that were not joined. Segments with known ends do not overlap."""
         for partitions in self._left.values():
             for one in partitions:
                 yield each_offset_once(one)

@@ -141,7 +141,10 @@ UNKNOWN: Final = LogEnd(INT64_END, INT64_END)
 
 
 def each_once(partitions: Sequence[Partition], note: Callable[[str], None], option: str) -> list[Partition]:
-    """Return the partitions without their :func:`spares`. ``note`` gets messages on these, which name ``option``."""
+    """Return the partitions without the :func:`spares`: older replicas and copies. ``note`` gets messages on these.
+
+    The messages name ``option``, with which a command reads all.
+    """
     hint = f" ({option} reads all)" if option else ""
     left_out = spares(partitions, lambda text: note(f"{text}{hint}"))
     gone = set(map(id, left_out))

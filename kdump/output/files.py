@@ -1,8 +1,9 @@
 """Writes the files and folders that kdump creates on this machine, except unnamed temporary files.
 
-- A command writes an output as a part, with a random name beside the target, or in a target folder that exists
-  (:mod:`kdump.output.parts`). It flushes the part to the disk, and renames it. The rename fails if the target exists,
-  unless the user allows kdump to replace a file. The files for a folder that exists are moved one by one.
+- A command writes its outputs, except private and appended files, as a part: with a random name beside the target, or
+  in a target folder that exists (:mod:`kdump.output.parts`). It flushes the part to the disk, and renames it. The
+  rename fails if the target exists, unless the user allows kdump to replace a file. The files for a folder that exists
+  are moved one by one.
 - Before the first byte, kdump checks that the folder can be written. After an error, Ctrl-C, SIGTERM or SIGHUP it
   deletes its own unfinished files and no others, except a folder that a later run can resume. After SIGKILL or a
   power failure a part may remain; the next run that writes into the same folder reports it.
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
 _DELETIONS: Final = 20
 _PAUSE: Final = 0.1
 LOST_AND_FOUND: Final = "lost+found"
-"""A folder in the root of a new ext2, ext3 or ext4 file system. ``salvage`` writes lost bytes into one."""
+"""A folder in the root of a new ext2, ext3 or ext4 file system. ``salvage`` writes into a folder of this name."""
 
 
 class NewFiles:

@@ -398,7 +398,7 @@ def _random_name() -> str:
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """Let no other run create or search parts: a new part is unlocked at first. After 1 s, go on without the lock."""
+    """Let no other run create or search parts, if locks work here. After 1 s, go on without the lock."""
     with _opened(folder) as descriptor:
         for _ in range(_TRIES):
             if descriptor is None:

@@ -110,7 +110,7 @@ def _raise(number: int) -> None:
 
 
 class Interrupts:
-    """Method ``check`` raises KeyboardInterrupt again if one was raised, and swallowed, after this object was made."""
+    """After :func:`heed`, ``check`` raises KeyboardInterrupt if one was raised since this object was made."""
 
     def __init__(self) -> None:
         self._before = _State.interrupts

@@ -28,7 +28,7 @@ NUMBERS: Final = frozenset({"int", "long"})
 """Types of columns whose cells are not shortened."""
 SHOWN_SCOPE: Final = SHOWN[0].scope
 PAYLOAD_OF: Final = {"state.key_encoding": "key", "state.value_encoding": "value"}
-"""Source of an encoding column -> the payload that has this encoding."""
+"""``source`` of a column that shows an encoding -> the field (key or value) with this encoding."""
 
 
 def rows(

@@ -43,7 +43,7 @@ _UNITS: Final = (
 
 
 class View:
-    """A view: its columns, and the ``command`` and ``kind`` of the JSON lines that have most of these fields."""
+    """A view: its columns, and the ``command`` and ``kind`` of JSON lines. Most columns are fields of these lines."""
 
     def __init__(self, name: str, command: str, kind: str, doc: str) -> None:
         self.name, self.command, self.kind, self.doc = name, command, kind, doc

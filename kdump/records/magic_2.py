@@ -162,7 +162,7 @@ class Batch(RecordBatch):
 
         ``in_chunks`` selects Kafka's LZ4 reader from 3.6 on (:func:`kdump.records.record_batch.end_of_lz4_chunks`).
         Raises DamageError if the batch is shorter than its header, its codec is unknown or its stream is malformed, and
-        LimitError above ``limit`` bytes (default: own limit).
+        LimitError for a compressed batch above ``limit`` bytes (default: own limit).
         """
         if self.size < BATCH_HEADER.size:
             raise DamageError(

@@ -60,7 +60,7 @@ class ReportCollectors:
     checked: list[CheckedPartition] = field(default_factory=list)
     started: list[Started] = field(default_factory=list)
     found_all: bool = True
-    """Whether no file was reported as unreadable, damaged or not used before the pass."""
+    """Whether, before the pass, no file was reported as unreadable, damaged or unused."""
 
     @property
     def of_logs(self) -> list[Collector]:

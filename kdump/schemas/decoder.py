@@ -46,7 +46,7 @@ class WrittenPayload(NamedTuple):
 
 
 class PayloadDecoder:
-    """Decodes payloads of ``formats`` only. Known layouts, and the problem ``schema-missing``, need all formats."""
+    """Decodes payloads: :meth:`side` and :meth:`decode` those of ``formats``; known layouts need all formats."""
 
     def __init__(
         self,

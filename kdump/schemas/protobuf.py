@@ -52,7 +52,7 @@ class _Walk:
     level: int = 0
     unknown: list[int] = field(default_factory=list)
     plain: dict[tuple[int, str], dict[str, Any]] = field(default_factory=dict)
-    """(``id()`` of the enclosing object, field name) -> the fields of a well-known type, for merging repetitions."""
+    """(``id()`` of the enclosing object, field name) -> fields of a well-known type, which a repetition updates."""
 
 
 _NOTHING: Final = object()

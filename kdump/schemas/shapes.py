@@ -23,7 +23,7 @@ class Leaf:
 
     ``kind`` is a plain type (``int64``, ``string``, ``bytes``), or a date or time type of Avro, with the number in the
     payload as the value. Three more kinds are ``decimal`` (the unscaled number), ``enum`` (an index of ``symbols``, or
-    an unknown symbol or number as text) and ``instant-nanos`` (Protobuf's Timestamp, in ns since 1970).
+    a Protobuf number without a name as text) and ``instant-nanos`` (Protobuf's Timestamp, in ns since 1970).
     """
 
     kind: str

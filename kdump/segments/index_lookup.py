@@ -44,7 +44,7 @@ class Seeker:
 
     @cached_property
     def offset_index(self) -> OffsetIndex | None:
-        """The index, empty if its size is wrong; None if not readable or empty, or for a small or unnamed segment."""
+        """The index; None for an unreadable or empty file, a small or unnamed segment. Of a wrong size: no entries."""
         base = self._where.base_offset
         data = None if base is None or self._source.size <= SMALL else self._beside("index")
         if base is None or not data:

@@ -29,7 +29,7 @@ if kernel.COMPILED:
 
 R = TypeVar("R")
 MANY: Final = 1 << 16
-"""Compiled code holds the sizes of at most this many records of a batch. A batch may have millions of 7 bytes."""
+"""Compiled code holds the sizes of at most this many records of a batch, which may have millions of 7-byte records."""
 
 
 class LazyRecords(Sequence[Record]):

@@ -1,7 +1,8 @@
 """The cleaner's map of keys to their newest offsets, and a table of the sizes of keys. Both hold digests of keys.
 
 :func:`offset_map` and :func:`key_sizes` return compiled classes if the compiled kernel is in use. Compiled classes
-use other digests; the results are the same unless digests collide. Source: Kafka's class SkimpyOffsetMap.
+use other digests; all parts together have the same results unless digests collide. Source: Kafka's class
+SkimpyOffsetMap.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _STAYS, _SUPERSEDED, _TOMBSTONE, _ABORTED, _KEYLESS, MARKER = range(6)
 
 
 class KeyPart(NamedTuple):
-    """One of ``of`` parts into which keys are divided, ``number`` from 0. Part 0 also has the records without a key."""
+    """One of ``of`` parts of keys, ``number`` from 0. Part 0 also judges the records without a key."""
 
     number: int
     of: int
@@ -93,7 +94,7 @@ class OffsetMap(KeyFacts):
     """The last added offset of each key. The log was added up to ``latest``. ``most`` is the capacity in keys."""
 
     def __init__(self, since: int, most: int, keys: int, part: KeyPart) -> None:  # noqa: ARG002  a dict makes its own room
-        """Offsets below ``since`` are ignored. The compiled class allocates memory for ``keys`` keys."""
+        """:meth:`put` ignores offsets below ``since``. ``keys`` limits the first growth of the compiled class."""
         super().__init__(part)
         self._since, self.most, self.latest = since, most, since - 1
         self._newest: dict[bytes, int] = {}

@@ -80,7 +80,7 @@ def explain_all(
 
 
 def explain(evidence: PartitionEvidence, requested: OffsetRange, at: int) -> Iterator[Explanation]:
-    """Yield one explanation for each range of offsets whose causes differ only in text and facts; ``at``: now in ms."""
+    """Yield one explanation for neighbouring offsets with the same kinds of causes; ``at``: now in ms."""
     begun: tuple[int, Cause] | None = None
     for offset, found in _causes(evidence, requested, at):
         if begun is not None and _alike(begun[1], found):

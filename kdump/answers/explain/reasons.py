@@ -511,7 +511,7 @@ def _cleaned_record(question: Question, aside: Sighting, where: Whereabouts, fac
     elif aside.is_tombstone:
         because = "the log cleaner removed the record: it was an expired tombstone"
     else:
-        because = "the log cleaner removed the record, and later the newer record of its key that superseded it"
+        because = "the log cleaner removed the record because of a newer record of its key, which it removed later"
     return Cause("compacted", where, because, facts=facts, alternatives=alternatives)
 
 

@@ -87,7 +87,7 @@ class GroupRecords:
         return self._values.get(name, {}).get("")
 
     def of_members(self, name: str) -> Mapping[str, Mapping[str, Any]]:
-        """Return member id (or regular expression) -> value, for the records ``name``."""
+        """Return member id (or regular expression) -> value, of the records of the type ``name``."""
         return self._values.get(name, {})
 
 

@@ -67,7 +67,7 @@ class CoordinatorParser(SkippingParser):
         return f'{{"{self.words.value_version}":"{version}","data":'
 
     def shown(self, struct: Struct, values: Values) -> Values:
-        """Return values with readable bytes of consumer group members decoded; in some releases with named states."""
+        """Return values in which the bytes of group members are decoded. Some releases also replace states by names."""
         if self.words.names_states and STATUS in values:
             status = cast("int", values[STATUS])
             return {**values, STATUS: f'"{STATES[status] if 0 <= status < len(STATES) else status}"'}

@@ -18,7 +18,7 @@ SPECIAL: Final = re.compile(r'["\\\x00-\x1f]')
 
 
 class Json(str):
-    """A text that is already JSON. It is printed without quotes."""
+    """A text that is already JSON. It is printed as it is."""
 
     __slots__ = ()
 
@@ -29,7 +29,7 @@ def string(text: str) -> str:
 
 
 def double(value: float) -> str:
-    """Return ``Double.toString``: a finite number has a point; below 10^-3 (except 0) or from 10^7 on an exponent."""
+    """Return ``Double.toString``: a finite number has a point; below 10^-3 or from 10^7 on (absolute) an exponent."""
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):

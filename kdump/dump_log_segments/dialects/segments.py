@@ -97,7 +97,7 @@ class Dialect(NamedTuple):
     gaps_before_first: bool = False
     """Whether a gap is reported if the first offset is not 0."""
     gaps_by_offset: bool = False
-    """Whether gaps are in offset order, only the last one after each offset; otherwise all, the last one first."""
+    """True: gaps are in offset order, and only the last gap after each offset. False: all gaps, in reverse order."""
     file_order: Callable[[Iterable[str]], list[str]] = scala_2_9_files
     """Returns the files of a report in the order of the release's hash map."""
     reports_by_name: bool = False

@@ -1,7 +1,7 @@
 """A folder on any file system that Spark supports: list, create, move and delete its files.
 
 On the driver's own disks (``file:``), :mod:`kdump.output.files` moves files by an atomic rename that fails if the
-target exists, and text files are replaced atomically. Renaming a folder is atomic for the schemes of
+target exists, and text files are replaced atomically. Renaming a folder is assumed to be atomic for the schemes of
 ``_WHOLE_RENAMES``; other stores are assumed to copy each file.
 """
 
@@ -74,7 +74,7 @@ class Folder:
         return not self._texts.listStatusIterator(self._at("")).hasNext()
 
     def sizes(self, folder: str = "", *, deep: bool = True) -> dict[str, int]:
-        """Return path -> bytes of a folder's files but ``_SUCCESS``, if ``deep`` also of subfolders; {} if missing."""
+        """Return path -> size of a folder's files (``deep``: also in subfolders), not ``_SUCCESS``; {} if missing."""
         if not self.exists(folder):
             return {}
         root = self._files.getFileStatus(self._at(folder)).getPath().toString().rstrip("/") + "/"
@@ -137,7 +137,7 @@ class Folder:
             raise KdumpError(f"{self.shown}/{name}: Spark cannot move the new file to this path")
 
     def _was_taken(self, source: Folder, name: str) -> bool:
-        """Return whether a file was moved here before. Raises KdumpError if it is missing or has other data."""
+        """Return whether a file was moved here before. Raises KdumpError if it is missing or has another size."""
         if not source.exists(name):
             if self.exists(name):
                 return True

@@ -351,8 +351,8 @@ class Table(Output):
         """Return the manifest entries of earlier runs.
 
         Raises the errors of :meth:`Output.check`, and UsageError in mode ``overwrite`` without an earlier manifest.
-        Raises KdumpError after a run that was killed while it wrote the table, unless the table's history lacks its
-        commit.
+        Raises KdumpError if a run was killed while it wrote the table, and the table may have that run's rows: its
+        history has the commit of the run, or cannot be read.
         """
         if self.exists(WRITING):
             killed = self.read_json(WRITING, ["began"])

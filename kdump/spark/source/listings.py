@@ -8,7 +8,7 @@ A run lists its inputs more than once. The names and sizes of the other segments
 - A broker that truncates a log deletes segments and shortens the segment before them (``LocalLog.truncateTo``,
   KIP-101): again the nearest earlier segment has another size or time.
 
-Any other gap is an error, because the run would silently lack records.
+Any other gap of records is an error, because the run would silently lack them.
 """
 
 from __future__ import annotations

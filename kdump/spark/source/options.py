@@ -168,7 +168,7 @@ class Option(NamedTuple):
     doc: str
     of: tuple[str, ...] = ()
     parts: Mapping[str, FieldOption] = {}
-    """For an option of questions: name of an output -> the declaration of the option in this output's question."""
+    """Output -> how its question declares this option. Empty for options that are not of questions."""
 
     @property
     def field(self) -> str:

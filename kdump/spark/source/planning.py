@@ -167,7 +167,8 @@ def _with_progress(partitions: Sequence[T], progress: Callable[[str], None]) -> 
 def group(splits: Iterable[Split], options: SourceOptions) -> list[list[Split]]:
     """Return the splits of each task, in order. Small splits share a task, because each task has a cost.
 
-    Enough splits and bytes make about ``min_partitions`` tasks or more. A shared task has at most ``split_bytes``.
+    With enough splits and bytes, there are about ``min_partitions`` tasks or more. A shared task has at most
+    ``split_bytes``.
     """
     splits = list(splits)
     total = sum(split.size + OPEN_COST for split in splits)
@@ -240,7 +241,7 @@ def look(
 
 
 def marks_unread(note: Callable[[str], None]) -> Callable[[UnreadableError], None]:
-    """Return the error handler for checkpoints: it notes an unreadable file, and raises StoreError."""
+    """Return the error handler for checkpoints: it raises a StoreError, and notes other unreadable files."""
 
     def fail(error: UnreadableError) -> None:
         if isinstance(error, StoreError):

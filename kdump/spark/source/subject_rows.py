@@ -78,7 +78,7 @@ class SubjectRows:
 
 
 def _divided(batch: pa.RecordBatch, subject: str | None) -> list[pa.RecordBatch]:
-    """Return the rows whose value cannot be read as a batch without a subject, then the others as another batch."""
+    """Return the rows whose value cannot be read (as a batch without a subject), then the others. No batch is empty."""
     import pyarrow.compute as pc
 
     if subject is None:
