@@ -322,7 +322,7 @@ def _holds(folder: str, path: str) -> bool:
 
 
 def searchable(paths: tuple[str, ...], configs: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the PATHs to search. If ``configs`` has a node.id, local PATHs that are files or absent are left out."""
+    """Return the PATHs to search; with a node.id, without absent local paths and files that are not archives."""
     if node_id(configs) is None:
         return paths
     return tuple(path for path in paths if any(_is_folder(*place) for place in _place(path)))

@@ -53,7 +53,7 @@ _SNAPSHOT_ENDS: Final = tuple(
 
 
 class MetadataStart(NamedTuple):
-    """The metadata log after a start. ``image`` is None for an empty log, a missing snapshot, or a failed load."""
+    """The metadata log after a start. ``image`` may lack records; it is None for an empty or unloadable log."""
 
     log: LogStart
     image: ClusterImage | None

@@ -71,7 +71,7 @@ class LogStart(NamedTuple):
     """The state after the start; None if the log cannot be loaded, or if the files do not determine the state."""
     log_start_offset: int | None = None
     log_end_offset: int | None = None
-    """The log start offset and log end offset after the start; None for a log that is not loaded, or not served."""
+    """The log start offset and log end offset after the start; None for a log not loaded, offline or deleted."""
     causes: tuple[StartCause, ...] = ()
     """The reasons for the outcome and other problems, the gravest first."""
     cuts: "tuple[Cut, ...]" = ()
@@ -139,7 +139,7 @@ class BrokerStart(NamedTuple):
     is_sole_controller: bool = False
     """Whether the files and configs name no controller besides the node, and do not make it a broker alone."""
     image: "ClusterImage | None" = None
-    """The image of the broker's own metadata log; None if there is none, or if it is empty or cannot be loaded."""
+    """The image of the broker's own metadata log; None if that is missing, empty or not loaded. It may lack records."""
     bootstrap_release: str | None = None
     """The oldest release that supports the level in ``bootstrap.checkpoint``, if the metadata log is empty."""
 

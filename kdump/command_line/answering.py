@@ -58,7 +58,7 @@ def form(*more: str) -> list[Decorator]:
         ),
         *LAYOUTS,
         NO_PAGER,
-        Shared.option("Output", "-q", "--quiet", is_flag=True, help="Print the answer, damage and errors only."),
+        Shared.option("Output", "-q", "--quiet", is_flag=True, help="Print the answer, warnings and errors only."),
     ]
 
 

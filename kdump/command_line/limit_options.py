@@ -60,8 +60,8 @@ MAX_BATCH_BYTES: Final = Shared.option(
     default=compression.DEFAULT_LIMIT,
     show_default=True,
     metavar="BYTES",
-    help="Largest batch accepted, compressed or uncompressed. A larger one is damage. -o parquet and sql accept a "
-    "third of this.",
+    help="Largest batch accepted, compressed or uncompressed. Larger ones are reported, not read: they may be valid. "
+    "-o parquet and sql accept a third of this.",
 )
 
 

@@ -90,7 +90,7 @@ INPUTS: Final[list[Decorator]] = [
         "Which partitions",
         "--leftovers",
         is_flag=True,
-        help="Also read .deleted, .swap and .cleaned files, and -delete and -stray folders.",
+        help="Also read .deleted, .swap and .cleaned files, and -delete, -future and -stray folders.",
     ),
 ]
 EVERY_REPLICA: Final[Decorator] = Shared.option(
@@ -159,7 +159,7 @@ DECODE: Final[list[Decorator]] = [
         type=click.Choice(DECODE_MODES),
         default="none",
         show_default=True,
-        help="Decode records of Kafka's own topics and payloads with a schema id (auto), or payloads of one format.",
+        help="Decode records of Kafka's own topics, and payloads with a schema id: all (auto) or those of one format.",
     ),
     Shared.option(
         "Decoding",
@@ -216,7 +216,8 @@ REDACT: Final[Decorator] = Redact.option(
     flag_value="",
     multiple=True,
     metavar="[FIELD,...]",
-    help=f"Hash keys and values with the secret in {REDACT_KEY}. With --decode: only the FIELDs, such as value.email.",
+    help=f"Hash keys, values and header values with the secret in {REDACT_KEY}. With --decode: also the FIELDs of "
+    "decoded payloads, such as value.email.",
 )
 REDACT_FILE: Final[Decorator] = Shared.option(
     "Privacy", "--redact-key", metavar="FILE", help="Read the secret for --redact from this file."
@@ -299,7 +300,7 @@ FILTERS: Final[dict[str, Decorator]] = {
         type=click.Choice(("read_uncommitted", "read_committed")),
         default="read_uncommitted",
         show_default=True,
-        help="read_committed returns only the records that a read_committed consumer receives.",
+        help="read_committed ends at the last stable offset, and leaves out aborted and control records.",
     ),
     "tz": click.option(
         "--tz",

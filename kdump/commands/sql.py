@@ -88,7 +88,9 @@ MOST_SECONDS: Final = 10**8
 @click.option("--schema", is_flag=True, help="List the views with their columns, types and units. Needs no PATH.")
 @shared.add(shared.PARTITIONS)
 @click.option(
-    "--leftovers", is_flag=True, help="Also read .deleted, .swap and .cleaned files, and -delete and -stray folders."
+    "--leftovers",
+    is_flag=True,
+    help="Also read .deleted, .swap and .cleaned files, and -delete, -future and -stray folders.",
 )
 @shared.EVERY_REPLICA
 @shared.add(shared.REMOTE)
@@ -98,7 +100,7 @@ MOST_SECONDS: Final = 10**8
     type=click.Choice(("read_uncommitted", "read_committed")),
     default="read_uncommitted",
     show_default=True,
-    help="read_committed returns only the records that a read_committed consumer receives.",
+    help="read_committed ends at the last stable offset, and leaves out aborted and control records.",
 )
 @click.option(
     "--out-of-order",
