@@ -1,8 +1,8 @@
 """A server of the Model Context Protocol (MCP), which offers commands as read-only tools for some folders (ROOTs).
 
 Each call of a tool runs a command with ``-o jsonl`` in its own process, with a time limit, and returns one page of the
-lines. Paths must be inside the ROOTs, also after symbolic links are followed. Payloads are left out unless the server
-is started with --payloads. It writes only temporary files (``sql``, compressed paths), and opens no network connection.
+lines. Paths must be inside the ROOTs, also after symbolic links are followed. Payloads are left out; with --payloads
+dump and sql hash them. It writes only temporary files (``sql``, compressed paths), and opens no network connection.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _OF_DAMAGE: Final = ("error", "warning")
 
 
 class ToolSpec(NamedTuple):
-    """A tool: the command that it runs, and its arguments besides those of all tools.
+    """A tool: the command that it runs, and its arguments besides ``_COMMON``, which some commands refuse.
 
     ``words`` begin the command line. ``options`` has the JSON schema of each argument. ``flags`` has the option of the
     command for each argument. None: the argument is positional or, for ``query``, standard input.
@@ -286,7 +286,7 @@ class ToolCall:
             raise CallError("grep and key reveal payloads, which are hidden: start the server with --payloads")
 
     def run(self) -> dict[str, Any]:
-        """Run the command, and return one page of its lines. Raises CallError."""
+        """Run the command; return a page of lines. If it is ``truncated``, ``exitStatus`` is 0. Raises CallError."""
         paths = self._paths() if self._spec.needs_paths else []
         end = self._end_before()
         skip, at = end.seen, end._replace(seen=0)
@@ -391,7 +391,7 @@ class ToolCall:
         return f"./{found}" if found.startswith("-") else found
 
     def _shown(self, row: dict[str, Any]) -> dict[str, Any]:
-        """Return a line without the fields that must be hidden. ``sql`` itself replaces such fields by NULL."""
+        """Return a line without fields of hidden names, at any depth. ``sql`` itself replaces such fields by NULL."""
         if self._options.plain or self._spec.name in {"sql", "sql_schema"}:
             return row
         is_hashed = self._options.payloads and self._spec.name in _HASHING

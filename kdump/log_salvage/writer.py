@@ -2,7 +2,7 @@
 
     DIR/logs/TOPIC-PARTITION/       segments, indexes, leader-epoch-checkpoint, partition.metadata
     DIR/logs/log-start-offset-checkpoint
-    DIR/lost+found/TOPIC-PARTITION/ account.json, and the bytes left out, except zeros
+    DIR/lost+found/TOPIC-PARTITION/ account.json, and the lost bytes, except zeros
 
 A broker does not start if its log dir has a folder that is not a partition folder. So ``lost+found`` is not in the log
 dir ``logs``. If inputs could not be read, ``lost+found/unread.json`` lists them. ``log-start-offset-checkpoint`` is

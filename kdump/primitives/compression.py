@@ -150,7 +150,7 @@ def _snappy_size(data: Bytes) -> int:
 
 
 LEVELS: Final = {GZIP: (1, 9), ZSTD: (-(1 << 17), 22)}
-"""Codec -> its lowest and highest level (KIP-390). Other codecs have no levels."""
+"""Codec -> its lowest and highest level (KIP-390). For other codecs, also lz4, :func:`compress` ignores a level."""
 
 
 def compress(codec: int, data: bytes, *, magic: int = 2, level: int | None = None) -> bytes:

@@ -1,8 +1,8 @@
 """Prints kdump's messages on standard error, and suggests the right name for a misspelled one.
 
-An ``error:`` changes the exit status, a ``warning:`` restricts the meaning of an answer, a ``note:`` changes nothing, a
-``hint:`` is the next step. In a pipe or file each message and hint is one line. On a terminal it is coloured and
-wrapped. The path of an existing file at its start is a link if the terminal supports links (OSC 8).
+An ``error:`` reports damage or a failure, a ``warning:`` restricts the meaning of an answer, a ``hint:`` is the next
+step. The caller sets the exit status, also for some warnings and notes. In a pipe or file each message and hint is one
+line. On a terminal it is coloured and wrapped, and the path of a file at its start may be a link (OSC 8).
 """
 
 from __future__ import annotations

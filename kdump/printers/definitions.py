@@ -4,8 +4,8 @@ The script calls Kafka's own tools for a new cluster. Source: ``TopicCommand``, 
 3.9 to 4.4. ACLs and quotas that the tools cannot set, and configs that are hidden without ``show_secrets``, become
 comments. The log does not have passwords: the script asks for new ones. It keeps mechanism and iterations.
 
-The YAML has ``KafkaTopic`` and ``KafkaUser`` (``kafka.strimzi.io/v1``). Other definitions, except delegation tokens and
-Kafka's own topics, become comments: configs of all brokers belong to ``spec.kafka.config`` of ``Kafka``.
+The YAML has ``KafkaTopic`` (with ``[redacted]`` as the value of hidden configs) and ``KafkaUser``. Other definitions,
+except delegation tokens and Kafka's own topics, become comments: configs of all brokers are for ``spec.kafka.config``.
 """
 
 from __future__ import annotations

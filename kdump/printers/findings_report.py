@@ -35,7 +35,7 @@ COMMONPLACE: Final = frozenset(
         Code.LEFTOVER,
     }
 )
-"""Codes of frequent notes on healthy files. As text only their number is printed, unless --notes is given."""
+"""Codes of frequent notes on healthy files, which text reports print only with --notes."""
 LOUD: Final = frozenset(
     {
         Code.CLEANED_DISCARDS_SWAP,

@@ -80,7 +80,7 @@ class PrintOptions(NamedTuple):
     encoding: Encoding
     keys: bool
     values: bool
-    """``keys`` and ``values``: whether the classic text prints keys and values. It prints no values without keys."""
+    """``keys`` and ``values``: whether the classic text prints keys and values. ``values`` alone prints both."""
     template: str
     """The value of ``--format``, a format string; empty without this option."""
     delimiter: str

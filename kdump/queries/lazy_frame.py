@@ -37,12 +37,12 @@ def scan(  # noqa: PLR0913  each option by its name
 ) -> Any:
     """Return the records of logs as a Polars LazyFrame, with the columns and types of the SQL view ``records``.
 
-    kdump reads less with selected columns, ``head``, and comparisons of topic, partition, offset, times, key,
-    producerId or leaderEpoch with a constant. Damage and unused index files are reported as DamageWarning, notes as
-    NoteWarning (in ``kdump.errors``). An unreadable file raises UnreadableError. ``isolation="read_committed"`` returns
-    only the records that such a consumer receives. If times have a start and an end, segments that begin after the end
-    are skipped; ``out_of_order`` reads them, because they may have records of these times. ``decode`` adds the column
-    ``decoded``. ``schema`` adds typed columns, as in :func:`kdump.open`. Requires Polars and pyarrow.
+    kdump reads less with selected columns, ``head``, and comparisons with a constant: ``==`` of topic, key, producerId
+    or leaderEpoch; ``==``, ``<``, ``>`` of partition, offset or times; not ``is_between`` or ``is_in``. Damage and
+    unused index files are reported as DamageWarning, notes as NoteWarning (in ``kdump.errors``). An unreadable file
+    raises UnreadableError. ``isolation="read_committed"`` returns only the records that such a consumer receives. If
+    times have a start and an end, segments that begin after the end are skipped; ``out_of_order`` reads them.
+    ``decode`` adds the column ``decoded``, ``schema`` typed columns (:func:`kdump.open`). Requires Polars and pyarrow.
 
     >>> import kdump, polars as pl
     >>> frame = kdump.scan("golden/brokers/4.2.2", topic="c-none")

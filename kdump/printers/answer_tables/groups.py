@@ -26,7 +26,7 @@ _NUMBERS: Final = frozenset(
     )
 )
 NO_NAME: Final = '""'
-"""The text for an empty group id, which consumers before 2.2 could use."""
+"""The text for an empty group id, the default of consumers before 2.2."""
 RESETTABLE: Final = frozenset({"Classic", "Consumer"})
 """The types of groups that kafka-consumer-groups.sh resets."""
 
