@@ -11,8 +11,8 @@ txn 0 open 7
 
 ``events`` is for ``kdump metadata --events``, ``metadata`` for its topics; ``disk_usage`` and ``statistics`` are ``du``
 and ``stats``. The lines of an answer are those of ``-o jsonl``, as frozen dataclasses. ``topic`` and ``partition`` have
-the meaning of the commands' options. ``at`` is the time that counts as now, by default the clock: ms, ISO 8601 or a
-datetime. An unreadable file raises UnreadableError; wrong usage raises UsageError.
+the meaning of the commands' options. ``at`` (ms, ISO 8601 or a datetime) is the time that counts as now, by default the
+clock; not for ``metadata`` and ``events``. An unreadable file raises UnreadableError; wrong usage raises UsageError.
 """
 
 from __future__ import annotations
@@ -384,7 +384,7 @@ def groups(
 
     ``history`` adds every commit, ``stable`` every last stable offset. ``retention_ms`` is offsets.retention.minutes of
     the brokers, in ms. With ``top`` (``bytes`` or ``commits``) the lines are instead the groups that wrote into
-    ``__consumer_offsets``, also deleted ones, the largest writer first; ``history`` or ``stable`` raise UsageError.
+    ``__consumer_offsets`` for any topic, also deleted ones, largest first; ``history`` or ``stable`` raise UsageError.
 
     >>> answer = groups("golden/brokers/4.2.2", group="eos", at="2026-11-22")
     >>> [(line.topic, line.partition, line.offset, line.lag) for line in answer.of(CommittedLine)]
@@ -402,7 +402,7 @@ def disk_usage(
     at: Time | None = None,
     by: By = "partition",
 ) -> Answer[PartitionUsage | SegmentUsage | TopicUsage | OtherUsage]:
-    """Return the sizes of partition folders or segments, then of other files; or of topics (``by``). Largest first.
+    """Return sizes of partition folders or segments, then of other files; or of topics. Most bytes of all files first.
 
     >>> [(line.topic, line.log_bytes) for line in disk_usage("golden/brokers/4.2.2", topic="one").of(PartitionUsage)]
     [('one', 75)]

@@ -40,7 +40,7 @@ if kernel.COMPILED:
     from kdump.kernel.records import Records
 
 AHEAD: Final = 16 << 20
-"""Maximum size in bytes of the records that a thread decompresses ahead of the reader."""
+"""Maximum decompressed size, in bytes, of a batch that a thread decompresses ahead of the reader."""
 CHUNK: Final = 1000
 """Maximum number of records that compiled code reads per call."""
 _HELD: Final = 1 << 16

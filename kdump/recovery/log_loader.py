@@ -7,9 +7,9 @@ file is incomplete, and the broker deletes it.
 After a clean stop the broker recovers only segments without an ``.index`` or with an impossible ``.txnindex``. To find
 the log end offset it reads the newest segment from the last index entry on. If no batch follows, the log ends at the
 base offset of this segment. After an unclean stop the broker reads each segment from the recovery point on. It
-truncates the log at the first invalid batch, and deletes all later segments. If the log then ends below the log start
-offset, the broker deletes all segments. Last it reads the batches after the newest producer snapshot; after a clean
-stop without a snapshot, none. Sources: Kafka's LogLoader and LogSegment (``recover``, ``readNextOffset``) as of 4.2.
+truncates the log at the first invalid batch, and deletes all later segments. After any stop, if the log ends below its
+start offset, the broker deletes all segments. Last it reads the batches after the newest producer snapshot; after a
+clean stop without a snapshot, none. Sources: Kafka's LogLoader and LogSegment (``recover``, ``readNextOffset``), 4.2.
 
 The CRC does not cover the magic, so recovery reads any magic above 1 as 2. It does not check the order of offsets. If
 an entry of the new index is not above the previous one, recovery empties the segment, or fails if it lacks ``.index``.
