@@ -78,7 +78,7 @@ def _leading(volumes: Volumes, plans: Iterable[PartitionPlan]) -> Sequence[Volum
 SHOWN: Final = 5
 """Maximum number of names in a warning. The warning also has the number of the other names."""
 DELAY: Final = "log.initial.task.delay.ms"
-"""The config that postpones the first retention check (3.5 and later)."""
+"""The config that postpones the first retention check. Releases before 3.8 ignore it (KAFKA-16552)."""
 
 
 def listed(names: Sequence[str]) -> str:
