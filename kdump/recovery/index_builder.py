@@ -1,6 +1,6 @@
 """Makes the content of new ``.index``, ``.timeindex`` and ``.txnindex`` files from batches. Writes no file.
 
-The entries are those of Kafka 4.1 or later, and of 3.9.2: each batch may get one. Older brokers write at most one entry
+The entries are those of Kafka 3.9.2, 4.0.1 and later: each batch may get one. Older brokers write at most one entry
 per append, and an append may have several batches (KAFKA-806). Source: Kafka's class LogSegment (``append``,
 ``recover`` and ``onBecomeInactiveSegment``).
 """
