@@ -164,19 +164,19 @@ class _ProtoWriter:
             lines += [f"{indent}  option {each};" for each in _feature_options(enum)]
             lines += [f"{indent}  {value['name']} = {value.get('number', 0)};" for value in enum["value"]]
             lines.append(f"{indent}}}")
-        for message in found.get("message_type", found.get("nested_type", ())):
-            if not message.get("options", {}).get("map_entry"):
-                lines += self._message(message, message["name"], indent)
+        messages = {each["name"]: each for each in found.get("message_type", found.get("nested_type", ()))}
+        of_groups = _groups(found["extension"])
+        for name, message in messages.items():
+            if name not in of_groups and not message.get("options", {}).get("map_entry"):
+                lines += self._message(message, name, indent)
         for extension in found["extension"]:
-            lines += [f"{indent}extend {extension['extendee']} {{", *self._field(extension, {}, indent + "  ")]
+            lines += [f"{indent}extend {extension['extendee']} {{", *self._field(extension, messages, indent + "  ")]
             lines.append(f"{indent}}}")
         return lines
 
     def _message(self, found: dict[str, Any], head: str, indent: str) -> list[str]:
         inner = indent + "  "
-        of_groups = {
-            field["type_name"].rpartition(".")[2] for field in found["field"] if field.get("type") == "TYPE_GROUP"
-        }
+        of_groups = _groups(found["field"])
         nested = {each["name"]: each for each in found["nested_type"]}
         plain = found | {"nested_type": [each for name, each in nested.items() if name not in of_groups]}
         lines = [f"{indent}{'' if head.startswith('group') else 'message '}{head} {{", *self.members(plain, inner)]
@@ -203,8 +203,10 @@ class _ProtoWriter:
         entry = nested.get(found.get("type_name", "").rpartition(".")[2], {})
         after = f"{found['name']} = {found.get('number', 0)};"
         if kind == "TYPE_MESSAGE" and entry.get("options", {}).get("map_entry"):
-            key, value = (_type(field) for field in entry["field"])
-            return [f"{indent}map<{key}, {value}> {after}"]
+            types = [_type(field) for field in entry["field"]]
+            if len(types) != 2:
+                raise SchemaError(f"the map {found['name']} in the descriptor has {len(types)} types, not 2")
+            return [f"{indent}map<{types[0]}, {types[1]}> {after}"]
         label = "" if in_oneof else found.get("label", "LABEL_OPTIONAL").removeprefix("LABEL_").lower() + " "
         if self._syntax != "proto2" and label == "optional " and not found.get("proto3_optional"):
             label = ""
@@ -218,6 +220,11 @@ class _ProtoWriter:
             options.append(f"packed = {str(packed).lower()}")
         option = f" [{', '.join(options)}]" if options else ""
         return [f"{indent}{label}{_type(found)} {after.removesuffix(';')}{option};"]
+
+
+def _groups(fields: Iterable[dict[str, Any]]) -> set[str]:
+    """Return the names of the messages of groups."""
+    return {field["type_name"].rpartition(".")[2] for field in fields if field.get("type") == "TYPE_GROUP"}
 
 
 def _type(found: dict[str, Any]) -> str:

@@ -210,6 +210,32 @@ def test_random_messages_are_read_as_protobuf_does(text, name):
         check_broken(readers[0], kind, payload, pool, rng)
 
 
+def test_a_descriptor_with_a_group_as_an_extension_is_printed():
+    text = """syntax = "proto2";
+package old;
+message A { extensions 100 to 199; }
+extend A { optional group More = 100 { optional int32 k = 1; } }
+"""
+    made = as_text(base64_of(messages(text, "old.A")[1]))
+    assert "optional group More = 100 {" in made
+    assert "message More" not in made
+    ProtobufReader(made)
+
+
+def test_a_map_in_a_descriptor_needs_two_types():
+    import base64
+
+    from google.protobuf import descriptor_pb2
+
+    file = descriptor_pb2.FileDescriptorProto(name="a", syntax="proto3")
+    message = file.message_type.add(name="A")
+    entry = message.nested_type.add(name="MEntry")
+    entry.options.map_entry = True
+    message.field.add(name="m", number=1, label=3, type=11, type_name=".A.MEntry")
+    with pytest.raises(SchemaError, match="the map m in the descriptor has 0 types, not 2"):
+        as_text(base64.b64encode(file.SerializeToString()).decode())
+
+
 def base64_of(files):
     import base64
 
