@@ -148,7 +148,7 @@ def _feature_options(found: dict[str, Any]) -> list[str]:
 
 
 class _ProtoWriter:
-    """Prints a descriptor as .proto text, without services; of options only ``allow_alias``, ``packed``, features."""
+    """Prints a descriptor as .proto text, without services and reserved; options: allow_alias, packed, features."""
 
     def __init__(self, syntax: str) -> None:
         self._syntax = syntax

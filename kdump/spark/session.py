@@ -89,7 +89,7 @@ def check() -> None:
 
 
 def start(master: str, settings: Mapping[str, str], output: SparkOutput | None = None) -> SparkSession:
-    """Return a session on ``master``. Its executors run this Python, unless the user chose another.
+    """Return a session on ``master``, whose executors run this Python by default; or the process's active session.
 
     ``output`` collects Spark's own output. If Spark does not start, the output is printed and KdumpError is raised.
     Also raises the errors of :func:`check` and :func:`check_master`.

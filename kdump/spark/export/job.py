@@ -69,7 +69,7 @@ class Export:
 
 
 class Summary(NamedTuple):
-    """The counts of an export. ``damaged_bytes`` include truncated batches; ``seconds`` exclude the start of Spark."""
+    """Counts of inputs, and rows. ``damaged_bytes`` include truncated batches; ``seconds`` exclude Spark's start."""
 
     files: int
     batches: int
@@ -93,7 +93,7 @@ class Listener(NamedTuple):
     progress: Callable[[str, int, int], None]
     done: Callable[[Summary], None] = lambda _: None
     damage: Callable[[str, Damage], None] = lambda *_: None
-    """Receives the file and the range for each damaged range of the written splits, but not for unreadable bytes."""
+    """Receives file and range of each damaged range of the written splits, but not unreadable or in DROPMALFORMED."""
 
     def damages(self, run: dict[str, Any]) -> None:
         """Report the damaged ranges of a run, but not its unreadable bytes, which the summary reports."""

@@ -1,7 +1,7 @@
 """The Spark data source ``kdump``: segments as a DataFrame, without a broker.
 
-``spark.read.format("kdump").load(PATH)`` works where kdump is installed (package ``pyspark_kdump``). Elsewhere
-:func:`register` adds the source to a session.
+``spark.read.format("kdump").load(PATH)`` works where kdump is installed (package ``pyspark_kdump``). Call
+:func:`register` if Spark does not find it, to read stores with the session's settings, and before concurrent streams.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _ONE: Final = Lock()
 
 
 def register(spark: SparkSession) -> None:
-    """Add the source ``kdump`` to ``spark``. Unlike after PySpark's own call, streams can begin at the same time.
+    """Add the source ``kdump`` to ``spark``. Raises KdumpError without PySpark 4.0 or later, or without pyarrow.
 
-    Except with Spark Connect, stores are read with :func:`kdump.spark.session.store_settings` of the session. Raises
-    KdumpError if PySpark or pyarrow is missing, or PySpark is older than 4.0, which has no data sources in Python.
+    Except with Spark Connect, streams can then begin at the same time (after PySpark's own call they cannot), and
+    stores are read with :func:`kdump.spark.session.store_settings` of the session.
     """
     from kdump.log_dirs import stores
     from kdump.spark.session import check_version, store_settings

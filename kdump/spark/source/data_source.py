@@ -59,7 +59,7 @@ class KdumpDataSource(Carried, DataSource):
         return columns.ddl(_FIELDS.get(self._options.output) or arrow_schema.chosen(self._options.names))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802  Spark's name
-        """Return a reader for ``records`` or ``damaged``. Raises UsageError for others, ``dedupe`` and ``remote``."""
+        """Return a reader for ``records`` or ``damaged``. Raises UsageError for others, and for batch-only options."""
         if self._options.dedupe or self._options.output not in (words.RECORDS, words.DAMAGED):
             raise UsageError("a stream supports only output=records and output=damaged, and not the option dedupe")
         if self._options.remote:

@@ -64,7 +64,7 @@ def edges(
 ) -> tuple[int, int | None]:
     """Return the first offset to read of a partition, and the end offset (None: the end of the log).
 
-    ``lost`` is called for offsets that are not in the log. If it returns, the nearest offset is used. Raises
+    ``lost`` is called for offsets before or after the log. If it returns, the nearest offset is used. Raises
     UnreadableError, and UsageError if the end is before the start, or if all records are before the start time
     (``query.strays`` allows this).
     """

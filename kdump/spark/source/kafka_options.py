@@ -186,7 +186,7 @@ class KafkaQuery:
         return replace(self, start=start)
 
     def for_stream(self) -> KafkaQuery:
-        """Return the query of a stream, whose default start is LATEST. Raises UsageError for end offsets."""
+        """Return the query of a stream, by default from LATEST. Raises UsageError for ends but ``endingTimestamp``."""
         if self.end is not None and self.end.time is None:
             option = "endingOffsets" if self.end.times is None else "endingOffsetsByTimestamp"
             raise UsageError(f"option {option}: a stream has no end")

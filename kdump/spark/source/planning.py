@@ -132,7 +132,7 @@ def plan(
 
     All headers are read if :func:`needs_survey` is true. ``note`` is called with sentences, such as on skipped inputs.
     ``inputs`` is an earlier result of :func:`look`. ``progress`` is called with a text before each planned partition.
-    Raises UsageError, UnreadableError, and DataLossError if the query of Kafka's source names records that are gone.
+    Raises UsageError, UnreadableError, and with failOnDataLoss DataLossError, if a Kafka query names missing records.
     """
     partitions = look(options, note) if inputs is None else inputs
     if options.kafka is not None:
