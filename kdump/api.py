@@ -689,7 +689,7 @@ class SalvageReport:
 
     @property
     def status(self) -> int:
-        """The exit status: 1 if a file is unreadable, else 3 for damage, else 0."""
+        """1 if a file is unreadable, else 3 for damage, else 0: also for a missing topic and for malformed records."""
         return 1 if self.unreadable else 3 if self.damage else 0
 
 
@@ -704,11 +704,11 @@ def salvage(
     segment_bytes: int = 1 << 30,
     max_batch_bytes: int = DEFAULT_LIMIT,
 ) -> SalvageReport:
-    """Write the valid batches of damaged logs as new segments below ``out``, as ``kdump salvage`` does.
+    """Write the batches with a right checksum as new segments below ``out``, like ``kdump salvage``.
 
-    ``out`` must be a new or empty folder; it appears when all files are written. Inputs are opened read-only.
-    ``segment_bytes`` is the largest size of a written segment; a larger batch gets its own. Raises UsageError, for
-    example if ``out`` has files. Raises UnreadableError if there is no segment, or for an error of a store or disk.
+    Records are not read: such a batch may have malformed ones, which :func:`check` finds. ``out`` must be a new or
+    empty folder; it appears when all files are written. ``segment_bytes`` is the largest size of a written segment; a
+    larger batch gets its own. Raises UsageError; UnreadableError also if there is no segment, or for a disk's error.
 
     >>> import kdump, tempfile
     >>> report = kdump.salvage("golden/damaged/fuzz000", out=tempfile.mkdtemp())

@@ -333,8 +333,8 @@ Examples:
 'all files' adds indexes, snapshots and .deleted files. 'on disk' is the space that all files occupy, which is less
 than their size if files have holes. A broker deletes .deleted files and -delete folders a minute after it renames
 them (file.delete.delay.ms), and never deletes -stray folders. 'earliest' is the log start offset, 'latest' the log
-end offset; 'oldest' and 'newest' are the largest times of the first and of the last batch. Null means unknown: the
-space on disk in an object store, or the end of a log whose last segment is damaged in an object store.
+end offset; 'oldest' and 'newest' are the largest times of the first and of the last batch. Null means unknown or
+none: the space on disk in an object store, the end of a damaged log, the times of a log without batches.
 
 Exit status: 0 all could be read; 1 something cannot be read; 2 wrong usage; 3 the end of a log is damaged.
 """

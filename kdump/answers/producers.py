@@ -246,13 +246,13 @@ currentTransactionStartOffset
                    first offset of its open transaction, else null
 
 The state is the one that a broker rebuilds from these files: the newest valid producer snapshot, then the log after
-it. Without a snapshot the whole log is read. A running broker forgets a producer a day after its last batch
-(producer.id.expiration.ms); files keep it longer.
+it. Without a snapshot the whole log is read. A broker forgets a producer a day after its last batch
+(producer.id.expiration.ms); kdump lists it longer.
 
 \b
 --gaps adds a line for each break, with the expected and found sequence:
 gap       sequence numbers are missing, and missing offsets do not explain it
-repeat    a batch that the partition already has
+repeat    the sequence is below the expected one
 epoch     a batch of an older epoch after a batch of a newer epoch
 These are not breaks: the first sequence of a new producer, or after a day
 without batches; 0 in a new epoch; 0 after 2147483647; compacted batches.

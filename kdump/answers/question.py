@@ -51,8 +51,8 @@ Unit = Literal["replicas", "topic", "everything"]
 """The partitions that stay in one Spark task: all replicas of a partition, all partitions of a topic, or all."""
 OPTION: Final = "option"
 EXIT_STATUS: Final = """
-Exit status: 0 answered; 1 something cannot be read; 2 wrong usage; 3 a log is damaged; 4 only derived files are
-wrong.
+Exit status: 0 answered; 1 something cannot be read; 2 wrong usage; 3 damage was found in a log; 4 only in
+derived files. kdump check reads whole logs.
 """
 """The end of the help of several questions."""
 

@@ -361,17 +361,18 @@ decoded; `kdump check` shows whether they are valid.
 \b
 same       no record differs
 behind     one side lacks the last records, and will fetch them
-cleaned    the cleaner has removed records on one side only
+cleaned    one side or both lack records below their ends: most likely the
+           cleaner removed them
 diverged   the leader epochs differ: the side with the older epochs
            truncates its log at truncateTo when it follows the other, and
            loses the records from there on
-different  records differ within one leader epoch: one side is damaged
+different  records differ within one leader epoch, or damage hides some
 
 Segment boundaries, indexes, snapshots and log start offsets are not compared. Leader epochs come from
 leader-epoch-checkpoint, or from the batches if it lags. Without epochs (before Kafka 0.11) truncateTo is null.
 
-Exit status: 0 compared; 1 something cannot be read; 2 wrong usage; 3 a log is damaged; 4 only
-derived files are wrong.
+Exit status: 0 compared; 1 something cannot be read; 2 wrong usage; 3 damage was found (equal
+bytes are not searched); 4 only in derived files.
 """
 
 

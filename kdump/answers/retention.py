@@ -228,8 +228,8 @@ counts as the high watermark.
 Configs come from --config, then from the dynamic configs of the topic, the broker and all brokers in
 __cluster_metadata of the paths, then from Kafka's defaults. The broker's properties file is not in a log dir: give its
 settings with --config. If neither __cluster_metadata nor --config has a topic, the result is unknown (deletable: null,
-known: false), except for segments below the log start offset. A segment of a tiered topic is deleted only if
-__remote_log_metadata in the paths lists it as copied.
+known: false), except for Kafka's own compacted topics and segments below the log start offset. Other segments of a
+tiered topic are deleted only if __remote_log_metadata in the paths lists them as copied.
 {EXIT_STATUS}"""
 
 

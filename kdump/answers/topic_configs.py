@@ -130,7 +130,7 @@ class TopicConfigs:
         return self._known[key]
 
     def knows(self, topic: str) -> bool:
-        """Return whether a topic is internal, or its configs are in a metadata log or on the command line."""
+        """Return whether a topic is in COMPACTED or in the metadata log, or the command line has a config of it."""
         return topic in self._topics or topic in COMPACTED or any(is_selected(topic, one.topic) for one in self._given)
 
     def _settings(self, key: str, topic: str, broker_id: str | None) -> Iterator[Setting]:

@@ -188,7 +188,7 @@ class KnownIds:
         """Return whether it is certain which state of a producer id is the last, or that there is none.
 
         A truncated state is uncertain, and so are all states in a partition with an unreadable state. The absence of a
-        state is uncertain if any partition has an unreadable state.
+        state is uncertain if any partition has an unreadable state. Missing partitions do not count: see ``is_whole``.
         """
         if producer_id in self._lost:
             return False

@@ -434,8 +434,9 @@ Examples:
 
 Read_committed consumers and the log cleaner stop at the first offset of an open transaction. A transaction hangs if
 nothing will end it: its last timestamp is more than --max-timeout before --at, and in __transaction_state no
-transactional id with its producer id lists the partition. The paths must have all partitions of __transaction_state,
-otherwise no transaction is reported as hanging. --topic does not exclude this topic.
+transactional id with its producer id lists the partition. Give all partitions of __transaction_state: if one is
+missing, no transaction is reported as hanging. Give __cluster_metadata too: without it kdump assumes that the highest
+partition in the paths is the last one, and may print abort wrongly. --topic does not exclude these topics.
 
 \b
 state              open, hanging; with --all committed, aborted

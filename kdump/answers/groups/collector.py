@@ -403,7 +403,7 @@ pendingProducerId  a commit in an open transaction, on a separate line
 recreated          the topic was deleted and created again after the commit
                    (shown by its topic id, from Kafka 4.1 on); lag is null
 expireTimestampMs  when the offset expires if the group stays as it is;
-                   expired: whether this time is before --at
+                   expired: whether --at has reached this time
 
 Four facts are in no file: a rebalance of a classic group in progress (PreparingRebalance, CompletingRebalance), members
 before their first assignment, the broker's offsets retention, and its default assignors. kdump prints Kafka's default

@@ -61,7 +61,7 @@ class TopicLog:
     def add(self, batches: Batches) -> int:
         """Add the batches before the first malformed record, and return their number.
 
-        A run of transactional batches is not added (0): the caller then adds its batches one by one. Raises
+        A run with producer ids is not added (0): the caller then adds its batches one by one. Raises
         DamageError if the records of a single batch are unreadable.
         """
         if isinstance(batches, Run):

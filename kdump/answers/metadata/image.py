@@ -267,7 +267,7 @@ class MetadataLog:
 
 
 class Breaks:
-    """Reports the first MOST_BREAKS breaks of a replay as damage, and counts the others."""
+    """Reports the first MOST_BREAKS breaks of a replay as damage, and counts all of them."""
 
     def __init__(self, damage: Callable[[str], None]) -> None:
         self._damage = damage
