@@ -182,7 +182,7 @@ def salvage(words: Iterable[str]) -> str:
 
 
 NOT_SALVAGEABLE: Final = frozenset({Code.OFFSET_TOO_HIGH, Code.RECORDS_MISSING})
-"""Codes of faults that kdump salvage does not remove."""
+"""Codes of faults that kdump salvage does not remove. It also keeps batches with ``poison`` findings."""
 
 
 def salvageable(folders: Iterable[str]) -> list[str]:

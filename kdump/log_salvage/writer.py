@@ -230,7 +230,7 @@ class _LogWriter:
             self._end_as_before()
 
     def _end_as_before(self) -> None:
-        """Make the new log end at the highest base offset of the copies or later, so that no offset is used again."""
+        """Make the new log end at the highest base offset of the copies or later: no offset below is used again."""
         if self._span.begin is None:
             return
         if not self.written.segments and self._span.begin < self._span.end:
