@@ -17,7 +17,7 @@ OWN_OPTIONS: Final = frozenset({"compat", "max_batch_bytes", "jobs", "raw_output
 FLAGS: Final = {
     f"--{name.replace('_', '-')}": name for name, default in Options._field_defaults.items() if default is False
 }
-"""The options without a value, except decoder switches -> the fields of ``Options`` that they set."""
+"""Kafka's options without a value, except decoder switches -> the fields of ``Options`` that they set."""
 
 
 def plain(words: Sequence[str]) -> tuple[str, Options, list[str]] | None:

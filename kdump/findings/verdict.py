@@ -131,7 +131,7 @@ def verdict(
     why: str = "",
     log_dirs: VerdictFacts = VerdictFacts(),  # noqa: B008  immutable
 ) -> StartVerdict:
-    """Return the verdict on one broker. If ``starts`` is None (unknown), ``why`` is the reason.
+    """Return the verdict on one broker. ``starts``: False only with a fatal finding; None if unknown (``why``).
 
     :mod:`kdump.broker_start.started` adds the outcomes ``unread`` and ``several``.
     """
