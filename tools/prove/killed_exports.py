@@ -446,7 +446,8 @@ def kill_drivers(trial: Trial, kills: int, rng: random.Random) -> tuple[Faults, 
         else:
             export.until(lambda: trial.commits() != before)  # noqa: B023  it is called at once
             time.sleep(rng.uniform(0, 0.3))
-        if export.status is None:
+        is_killed = export.status is None
+        if is_killed:
             export.kill(rng.choice(("python", "java", "both")))
             met[moment(trial, export)] += 1
             in_a_row += 1
@@ -455,7 +456,7 @@ def kill_drivers(trial: Trial, kills: int, rng: random.Random) -> tuple[Faults, 
         if is_done or trial.is_complete() or in_a_row >= rng.randint(1, IN_A_ROW):
             if not is_done:
                 trial.finish(trial.start(to_the_end=True))
-            found = found.plus(trial.at_the_end(is_killed=is_done and export.status != DAMAGE))
+            found = found.plus(trial.at_the_end(is_killed=is_done and is_killed))
             trial.reset()
             in_a_row = 0
     return found, met
