@@ -149,7 +149,7 @@ class Finder:
         self.unread: set[Name] = set()
         """The names of unreadable folders."""
         self.without_log: list[UnreadableError] = []
-        """The errors on named folders without a log. Filled if :attr:`Wanted.every_folder`; else they are reported."""
+        """The errors on named folders without a log that are not reported because of :attr:`Wanted.every_folder`."""
         self._seen: set[object] = set()
         self._skipped: list[str] = []
         self._packed: list[Entry] = []

@@ -385,8 +385,8 @@ def joined(local: Partition, remote: Partition) -> Partition:
     """Return a partition with local and remote segments, and each offset in one segment if end offsets are known.
 
     Remote segments that begin at or after the first local one are left out. Of the others, the last one and those with
-    known end offsets are read up to the start of the next segment. One is left out if a remote segment of the same or a
-    later epoch has all its offsets. If several have the same base offset, the segment with the latest epoch is kept.
+    known end offsets are read up to the start of the next segment. One is left out if the segment before it has all its
+    offsets and the same or a later epoch. If several have the same base offset, that of the latest epoch is kept.
     """
     begins = min((one.base_offset for one in local.logs if one.base_offset is not None), default=None)
     kept: list[Segment] = []

@@ -225,7 +225,7 @@ def _survey(
 
 
 def batches(source: files.Source, start: int, end: int) -> Iterator[RecordBatch]:
-    """Yield the batches between two positions (bytes), found by their headers. Damaged ranges are skipped."""
+    """Yield the batches between two positions (bytes). Checksums are verified only after an invalid header."""
     for region in regions(source, start, end, strict=False):
         if isinstance(region, RecordBatch):
             yield region

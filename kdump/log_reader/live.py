@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class LiveReader:
-    """Reads a partition, or its last segment after the offset ``after``, then new batches. No outcomes are known."""
+    """Reads a partition, or its last segment's batches that end after ``after``, then new ones, without outcomes."""
 
     def __init__(self, reader: PartitionReader, partition: Partition, after: int | None = None) -> None:
         self._reader = reader

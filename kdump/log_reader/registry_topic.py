@@ -31,7 +31,7 @@ def payload_decoder(
     report: Reporter = RAISING,
     lost: Callable[[DamagedRange], None] = lambda _: None,
 ) -> PayloadDecoder:
-    """Return a decoder for the formats of ``decode`` (``auto``, ``avro``, ``protobuf`` or ``json``).
+    """Return a decoder of payloads with a schema of the format ``decode``; ``auto``: all formats, and known layouts.
 
     The decoder reads the schemas of ``topic`` in ``paths`` (except ``-``) at the first payload that may have a schema.
     ``wanted`` has the batch size limit and the remote storage. ``report`` and ``lost`` are those of :func:`read_store`.
@@ -62,8 +62,8 @@ def read_store(
     """Return the schemas of a registry's topic in ``paths``: log dirs, partition folders, segments or archives.
 
     If several replicas have an offset, it is replayed once. ``report`` receives the errors of unreadable files, and
-    ``lost`` the damaged ranges. If no partition of the topic is found, ``.log`` files whose folders name no topic are
-    read, if their first record has a key of a registry. The store is empty if no record is found.
+    ``lost`` the damaged ranges. If no partition of the topic is found, ``.log`` files named in ``paths`` are read.
+    Their folders must name no topic, and their first record must have a key of a registry.
     """
     from kdump.schemas.store import SchemaStore
 
