@@ -1,4 +1,4 @@
-"""Holds whether this process may start threads: not with ``--jobs 1``, nor in workers made with ``threads=False``."""
+"""Holds whether readers may start threads: not with ``--jobs 1``, nor in workers made with ``threads=False``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ _allowed = True
 
 
 def start_none() -> None:
-    """Forbid threads in this process from now on."""
+    """Forbid threads of readers in this process from now on."""
     global _allowed  # noqa: PLW0603  it is set once in the life of a process
     _allowed = False
 

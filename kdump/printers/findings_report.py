@@ -51,7 +51,7 @@ LOUD: Final = frozenset(
 """Codes of notes that are printed without --notes. A block with one of them or a problem has all but COMMONPLACE."""
 UNREADABLE: Final = 1
 DERIVED: Final = 4
-"""Exit statuses: a file could not be read; no log is damaged, but files that can be rebuilt are wrong."""
+"""Exit statuses: a file could not be read; no existing log is damaged, but files beside logs are wrong."""
 SHOWN: Final = 10
 """Maximum number of partitions or files in a line of the conclusion, and of commands after a verdict."""
 ALIKE: Final = 3

@@ -161,7 +161,7 @@ class Engine:
         return [*self.views, *SECOND_NAMES, *MACROS]
 
     def connect(self) -> duckdb.DuckDBPyConnection:
-        """Return a connection that can read nothing, with locked settings. Raises UsageError for a wrong time zone."""
+        """Return a connection without views or files, with locked settings. Raises UsageError for a wrong time zone."""
         limits = self.limits
         connection = duckdb.connect(
             ":memory:",
