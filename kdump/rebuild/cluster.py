@@ -76,7 +76,7 @@ class RebuiltCluster(NamedTuple):
     retention_minutes: int
     """The value for offsets.retention.minutes: the age of the oldest commit plus 30 days, in minutes."""
     delays_retention: bool
-    """Whether node-N.properties delays the first retention check, because it would delete segments."""
+    """Whether node-N.properties has ``first_start.DELAY``, because the first retention check would delete segments."""
 
     def replicas(self, of: PartitionPlan) -> tuple[int, ...]:
         """Return the nodes that have a partition, the leader first."""

@@ -131,7 +131,7 @@ HEAD: Final = """\
 
 
 def properties(node: NewNode, to: NewCluster, lost: LostCluster, log_dir: str, minutes: int, *, delays: bool) -> str:
-    """Return ``node-N.properties``. ``minutes``: offsets.retention.minutes; ``delays``: delay the retention check."""
+    """Return ``node-N.properties``. ``minutes``: offsets.retention.minutes; ``delays``: with DELAY of an hour."""
     head = HEAD.format(id=node.id, release=to.release.name, folder=node.folder)
     return head + "".join(f"{line}\n" for line in _lines(node, to, lost, log_dir, minutes, delays=delays))
 
