@@ -1,8 +1,8 @@
-"""Finds partitions whose folder is missing, or whose log is empty although it had records.
+"""Finds empty logs that had records, and missing folders of partitions in the metadata log.
 
 Files prove earlier records: checkpoints, producer snapshots, indexes, leader epochs, and committed offsets of groups. A
 missing folder is also reported if only the metadata log assigns it to an existing log dir. Only ``kdump check`` finds
-logs that lack just their last records.
+missing folders without a metadata log, and logs that lack just their last records.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def _offsets(log_dir: LogDirFiles, name: str) -> Offsets:
 
 
 def checkpointed(offsets: Callable[[str], Offsets]) -> Checkpointed:
-    """Return the high watermarks and recovery points of a log dir. ``offsets``: file name -> its offsets."""
+    """Return high watermarks and recovery points of a log dir; 0 if not credible. ``offsets``: file name -> offsets."""
     found: Checkpointed = {}
     for what, name in (
         ("high watermark", file_names.HIGH_WATERMARKS),

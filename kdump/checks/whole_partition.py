@@ -86,7 +86,7 @@ class CheckedPartition(NamedTuple):
     start: int | None = None
     """The base offset of the first segment; None if the log has no segment."""
     end: int | None = None
-    """The offset after the last valid or damaged batch, or base offset of an empty last segment. None if unknown."""
+    """The offset after the last batch, or after damage of known end; the base of an empty last segment; or None."""
     sound_end: int | None = None
     """The log end offset if the batches are valid, in order, in segments in use, and all files were read; else None."""
     reaches: Mapping[str, int] = {}

@@ -39,7 +39,7 @@ FINDINGS: Final = [
         help="Text for people, or JSON lines: kdump/findings.schema.json describes them.",
     ),
     click.option("--json", "as_json", is_flag=True, help="The same as -o jsonl."),
-    click.option("--notes", "--remarks", "remarks", is_flag=True, help="Print notes about healthy partitions too."),
+    click.option("--notes", "--remarks", "remarks", is_flag=True, help="Print all notes. JSON lines always have them."),
     click.option("-v", "--verbose", is_flag=True, help="Print every finding. By default similar ones are folded."),
 ]
 
