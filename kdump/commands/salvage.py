@@ -58,10 +58,10 @@ def command(
     DIR/logs, for the broker's log.dirs, gets the batches unchanged, with new indexes. DIR/lost+found gets the damaged
     bytes, an account.json for each partition with every lost range, and unread.json if inputs could not be read.
     Several copies of a partition, and remote storage, are merged in offset order. If copies contradict each other, the
-    higher leader epoch is kept, and the account lists the conflict.
-    Batches that DeleteRecords removed are written too. If an input log dir has the log start offset, account.json
-    counts them as belowLogStart, and log-start-offset-checkpoint in DIR/logs hides them from consumers. The log keeps
-    its first offset, its leader epochs and, unless its last batches are damaged, its end offset.
+    higher leader epoch is kept, and the account lists the conflict. Batches that DeleteRecords removed are written too.
+    If an input log dir has the log start offset, account.json counts them as belowLogStart, and
+    log-start-offset-checkpoint in DIR/logs hides them from consumers. The log keeps its first offset, its leader epochs
+    and, unless its last batches are damaged, its end offset.
 
     Exit status: 0 all headers and checksums were valid, but offsets may be missing, and records were not decompressed;
     1 something cannot be read; 2 wrong usage; 3 damage was found.
