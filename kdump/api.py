@@ -636,7 +636,7 @@ def check(
 def verify_index(
     *paths: Path | Iterable[Path], topic: str | Iterable[str] = (), partition: int | Iterable[int] = ()
 ) -> CheckReport:
-    """Return the findings of ``kdump verify-index``, which compares indexes with their log. Raises UsageError.
+    """Return the findings of ``kdump verify-index``: indexes against the headers of their log. Raises UsageError.
 
     >>> import kdump
     >>> kdump.verify_index("golden/brokers/4.2.2/one-0").findings
@@ -794,7 +794,7 @@ def open(  # noqa: A001, PLR0913  as in gzip.open: called as kdump.open, each op
     ``remote`` is the remote storage of tiered topics, ``remote_keys`` maps names of key pairs to files with private
     keys. Without ``every_replica`` one replica of each log is read: the replica with the newest leader epoch, then the
     highest log end offset. Folders with different topic ids, or without common offsets, count as different logs. A
-    batch of more than ``max_batch_bytes``, compressed or decompressed, is damage.
+    batch of more than ``max_batch_bytes``, compressed or decompressed, counts as damage (for Parquet a third of it).
 
     ``decode`` decodes payloads with a schema id, and Kafka's own topics: for the attribute and column ``decoded``, and
     for the filters ``key`` and ``grep``. The schemas come from ``schemas_topic`` in ``schemas`` (default: ``path``).

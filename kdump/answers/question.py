@@ -229,7 +229,7 @@ class Asking:
         self.states = LogDirStates(report) if states is None else states
         self.found_names: Collection[Name] = ()
         self.unread: Collection[Name] = ()
-        """:class:`kdump.log_dirs.finder.Finder` sets and describes ``found_names`` and ``unread``."""
+        """The caller sets ``found_names`` and ``unread`` to those of its :class:`kdump.log_dirs.finder.Finder`."""
 
     def takes(self, partition: Partition) -> bool:
         return self.asked.takes(Name(partition.topic, partition.partition))

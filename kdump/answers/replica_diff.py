@@ -360,7 +360,7 @@ decoded; `kdump check` shows whether they are valid.
 
 \b
 same       no record differs
-behind     one side lacks the last records, and will fetch them
+behind     one side lacks the last records: it fetches them when it follows
 cleaned    one side or both lack records below their ends: most likely the
            cleaner removed them
 diverged   the leader epochs differ: the side with the older epochs

@@ -425,7 +425,7 @@ Each folder has a line. The sums of producers, hours and codecs count each parti
 newest leader epoch and log end offset.
 
 --what-if compresses batches again like a Java client. For a partition above 128 MiB only a sample of about 64 MiB is
-compressed, and 'errorBytes' is the 95% confidence interval; 0 means that every batch was compressed. Control batches,
+compressed, and 'errorBytes' is the 95% confidence interval; it is 0 if every batch was compressed. Control batches,
 and batches of magic 0 and 1, stay unchanged.
 {EXIT_STATUS}"""
 

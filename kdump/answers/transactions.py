@@ -445,7 +445,8 @@ terminate          the command that ends a transaction that its coordinator
                    knows, if it is past its timeout or has none (4.1 and newer)
 twoPhase           whether it uses two-phase commit (KIP-939) and has no timeout.
                    Look up the external decision first: terminate aborts it
-transactionalId    the id that has its producer id and lists its partition
+transactionalId    the id that has its producer id and lists its partition;
+                   null if partitions of __transaction_state are missing
 lastTransactionalId
                    the id that has, had or will have its producer id
 heldBack           number of offsets that consumers do not receive

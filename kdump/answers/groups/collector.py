@@ -419,7 +419,7 @@ Copy the records to the new cluster first: kafka-consumer-groups.sh lowers offse
 Pending, recreated and unreadable offsets, and share and streams groups, are left out; standard error lists them.
 
 Exit status: 0 answered; 1 something cannot be read; 2 wrong usage; 3 damage was found (the answer is from the
-valid batches; "missing" lines list the lost records).
+valid batches; "missing" lines list the lost records). Undecodable records ("unread" lines) do not count as damage.
 """
 
 
