@@ -124,7 +124,7 @@ def _settings(found: dict[str, Any]) -> Iterable[tuple[str, str]]:
 
 
 def as_text(text: str) -> str:
-    """Return the .proto text of a schema: unchanged, or printed from its descriptor. Raises SchemaError."""
+    """Return the .proto text of a schema: unchanged, or what :class:`_ProtoWriter` prints. Raises SchemaError."""
     if not _BASE64.fullmatch(text):
         return text
     found = _fields(text)
@@ -148,7 +148,7 @@ def _feature_options(found: dict[str, Any]) -> list[str]:
 
 
 class _ProtoWriter:
-    """Prints a descriptor as .proto text, without services and reserved; options: allow_alias, packed, features."""
+    """Prints a descriptor without services, reserved, defaults; of options only allow_alias, packed, features."""
 
     def __init__(self, syntax: str) -> None:
         self._syntax = syntax

@@ -46,7 +46,7 @@ SURVEY_BYTES: Final = 256 << 20
 
 @dataclass(frozen=True, kw_only=True)
 class Export:
-    """The settings of an export. ``options`` are the options of the source, as text.
+    """The settings of an export. ``options`` are those of the source, as text. An active session keeps its master.
 
     ``target_file_size`` is in bytes; if it is None, each task writes a file, or several, into each folder of its rows.
     ``format`` is one of FORMATS, or the name of a Spark writer; then ``out`` is a table.
@@ -93,7 +93,7 @@ class Listener(NamedTuple):
     progress: Callable[[str, int, int], None]
     done: Callable[[Summary], None] = lambda _: None
     damage: Callable[[str, Damage], None] = lambda *_: None
-    """Receives file and range of each damaged range of the written splits, but not unreadable or in DROPMALFORMED."""
+    """Receives file and range of each damaged range of the written splits, if readable; none in mode DROPMALFORMED."""
 
     def damages(self, run: dict[str, Any]) -> None:
         """Report the damaged ranges of a run, but not its unreadable bytes, which the summary reports."""
