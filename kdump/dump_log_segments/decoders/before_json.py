@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 
 CONSUMER: Final = "consumer"
-"""The protocol type whose member bytes are decoded."""
 ASSIGNMENT: Final = consumer_offsets.MEMBER_MESSAGES["ConsumerProtocolAssignment"]
 NEWEST_ASSIGNMENT: Final = 3
 """The newest known version. Newer versions are read like it."""
