@@ -59,7 +59,7 @@ class Segment(NamedTuple):
         return self.files.shown(self.path)
 
     def open(self) -> OpenSource:
-        """Open the file for reading, up to :attr:`until`. Raises UnreadableError."""
+        """Open the file for reading. :attr:`until` limits only ``size``. Raises UnreadableError."""
         source = self.files.open(self.path)
         source.limit = self.limit
         if self.until is not None:

@@ -2,7 +2,7 @@
 
 A broker appends to the last segment until it starts a new one. Bytes at the end that are not a valid batch may be an
 unfinished write. A damaged range of the last segment is reported only if the next poll finds the same position and
-file size. A truncated batch at the end and padding are not reported.
+file size. A truncated batch at the end and padding are not reported. ``include_damaged`` has no effect.
 """
 
 from __future__ import annotations
