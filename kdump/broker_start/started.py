@@ -126,7 +126,7 @@ class Started:
 
     @property
     def starts(self) -> bool | None:
-        """Whether the broker starts; None if this is unknown, or if it does not start without a fatal finding.
+        """Whether the broker starts; None if this is unknown, or if it does not start but no finding is fatal.
 
         A missing meta.properties is not fatal if a broker of 0.8 may have written the log dirs: it has no such file.
         """

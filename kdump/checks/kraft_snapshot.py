@@ -46,7 +46,7 @@ class Snapshot(NamedTuple):
 
     @property
     def sound(self) -> bool:
-        """Whether a node can load the snapshot: its name has an end offset, and its findings are only remarks."""
+        """Whether its name has an end offset, and its findings are only remarks. A record may need a newer release."""
         return self.end_offset is not None and all(finding.is_remark for finding in self.findings)
 
 
