@@ -67,7 +67,7 @@ class TopicHistory:
         return [event for event in self._removals if event.name == topic]
 
     def config(self, topic: str, name: str) -> str | None:
-        """Return a config: the topic's own, else the dynamic default, else Kafka's; None without a metadata log."""
+        """Return a config of KEYS: the topic's own, the dynamic default or Kafka's; None without a metadata log."""
         return None if self._configs is None else self._configs.of(topic, None).settings[name].value
 
     def number(self, topic: str, name: str) -> int | None:
