@@ -59,6 +59,7 @@ EXECUTOR = b"CoarseGrainedExecutorBackend"
 IN_A_ROW = 4
 """The number of kills of one export before it may finish."""
 PATIENCE = 300
+JUST_BEGINNING = "is locked by an export that is just beginning"
 
 Row = tuple[str, int, int]
 
@@ -343,7 +344,15 @@ class Trial:
         self.finish(export)
 
     def finish(self, export: Export) -> float:
-        """Wait for the end of an export; return its time. Raises RuntimeError after a failure."""
+        """Wait for the end of an export; return its time. Raises RuntimeError after a failure.
+
+        If the lock that a killed export was creating is still empty, the export is started again until that counts as
+        dead (:data:`kdump.spark.export.hold.SILENCE`).
+        """
+        end = time.monotonic() + PATIENCE
+        while export.wait() == 1 and JUST_BEGINNING in export.said and time.monotonic() < end:
+            time.sleep(10)
+            export = self.start(to_the_end=True)
         if export.wait() != DAMAGE and not (self.moves and export.status == 0):  # nothing was new
             raise RuntimeError(f"{self.kind}: ended with {export.status}: {export.said}")
         return time.monotonic()
