@@ -155,7 +155,10 @@ class _StartFindings:
             yield self._of_cause(cause, path, f"{text}{many(records, 'record')} of it: {cause.text}", records)
         for log in self.start.logs:
             if log.outcome in SERVED:
-                yield from self._changed(log, self._facts(log))
+                facts = self._facts(log)
+                yield from self._changed(log, facts)
+                yield from self._begins_late(log, facts)
+                yield from self._ends_early(log, facts)
 
     def _partitions(self) -> Iterator[Finding]:
         forgotten = self._metadata_is_empty() and not self._controllers_have_it()
