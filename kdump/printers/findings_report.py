@@ -10,6 +10,7 @@ from typing import IO, TYPE_CHECKING, BinaryIO, Final, Literal, NamedTuple, Prot
 from kdump.errors import many
 from kdump.findings import NOT_SALVAGEABLE, Level, changes_files, is_salvage, label_of, salvage, salvageable
 from kdump.findings.codes import Code
+from kdump.log_dirs.file_names import is_kraft_snapshot
 from kdump.primitives.messages import folded
 from kdump.primitives.terminal import harmless_line, has_colours, path_text, prose_width, shell_path
 from kdump.printers.quantities import exact_size, pace
@@ -137,7 +138,7 @@ class CheckSummary:
             (self.holes if only_holes(wrong) else self.poisoned if poisoned else self.damaged).append(folder)
             if not has_batches:
                 self.without_batches.append(folder)
-            if all(finding.code in NOT_SALVAGEABLE for finding in wrong):
+            if all(finding.code in NOT_SALVAGEABLE or is_kraft_snapshot(finding.file) for finding in wrong):
                 self.not_salvageable.append(folder)
         for finding in findings:
             self.levels[finding.level] += 1

@@ -127,3 +127,8 @@ def test_bootstrap_checkpoints_have_no_end_offset(tmp_path):
     path.write_bytes(path.read_bytes()[:-1])
     assert {each["check"] for each in findings(place, status=4)} == {"end of log", "snapshot footer"}
     assert {each["check"] for each in findings(path)} == {"end of log", "snapshot footer"}
+
+
+def test_no_salvage_of_a_snapshot_is_advised():
+    done = kdump("check", GOLDEN / "damaged" / "ckpt-cut")
+    assert (done.returncode, b"kdump salvage" in done.stdout) == (3, False)
