@@ -4,7 +4,7 @@ The script calls Kafka's own tools for a new cluster. Source: ``TopicCommand``, 
 3.9 to 4.4. ACLs and quotas that the tools cannot set, and configs that are hidden without ``show_secrets``, become
 comments. The log does not have passwords: the script asks for new ones. It keeps mechanism and iterations.
 
-The YAML has ``KafkaTopic`` (with ``[redacted]`` as the value of hidden configs) and ``KafkaUser``. Other definitions,
+The YAML has ``KafkaTopic`` (hidden configs are comments) and ``KafkaUser``. Other definitions,
 except delegation tokens and Kafka's own topics, become comments: configs of all brokers are for ``spec.kafka.config``.
 """
 
@@ -221,10 +221,13 @@ def strimzi_lines(image: ClusterImage, *, show_secrets: bool = False) -> Iterato
             continue
         factor = max((len(state.replicas) for state in topic.partitions.values()), default=1)
         spec: dict[str, Any] = {"topicName": name, "partitions": max(1, len(topic.partitions)), "replicas": factor}
-        configs = cluster_image.hidden_configs(TOPIC_RESOURCE, image.configs.topic(name), show=show_secrets)
-        if configs:
-            spec["config"] = configs
+        configs = image.configs.topic(name)
+        shown = cluster_image.hidden_configs(TOPIC_RESOURCE, configs, show=show_secrets)
+        if known := {key: value for key, value in shown.items() if value == configs[key]}:
+            spec["config"] = known
         yield from _document("KafkaTopic", name, spec)
+        for key in sorted(shown.keys() - known.keys()):
+            yield harmless_line(f"# {name}: {key} is hidden; --show-secrets shows it")
     yield from _users(image)
     yield from _left(image, show_secrets=show_secrets)
 

@@ -123,6 +123,7 @@ def test_secrets_are_shown_only_where_they_are_asked_for(image):
         hidden = "\n".join(lines(image))
         assert "hunter2" not in hidden
         assert "U0FMVA==" not in hidden
+        assert "# orders: my.secret is hidden; --show-secrets shows it" in hidden
     shown = "\n".join(shell_lines(image, show_secrets=True))
     assert "ssl.keystore.password=hunter2" in shown
     assert "my.secret=hunter2" in shown
