@@ -57,7 +57,7 @@ _OF_DAMAGE: Final = ("error", "warning")
 
 
 class ToolSpec(NamedTuple):
-    """A tool: the command that it runs, and its arguments besides ``_COMMON``, which some commands refuse.
+    """A tool: the command that it runs, and its arguments: ``options``, and the names of ``_COMMON`` in ``common``.
 
     ``words`` begin the command line. ``options`` has the JSON schema of each argument. ``flags`` has the option of the
     command for each argument. None: the argument is positional or, for ``query``, standard input.
@@ -72,6 +72,7 @@ class ToolSpec(NamedTuple):
     """The option for a path; None if paths are positional."""
     needs_paths: bool = True
     required: tuple[str, ...] = ()
+    common: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -123,7 +124,7 @@ class KdumpServer(MCPServer):
         ]
 
     def _input(self, spec: ToolSpec) -> dict[str, Any]:
-        common = _COMMON if spec.needs_paths else {name: _COMMON[name] for name in ("limit", "cursor")}
+        common = {name: shape for name, shape in _COMMON.items() if name in spec.common}
         shape = {"type": "object", "properties": {**spec.options, **common}, "additionalProperties": False}
         return {**shape, "required": list(spec.required)} if spec.required else shape
 
@@ -395,7 +396,8 @@ class ToolCall:
         if self._options.plain or self._spec.name in {"sql", "sql_schema"}:
             return row
         is_hashed = self._options.payloads and self._spec.name in _HASHING
-        hidden = OF_CLIENTS if is_hashed else OF_CLIENTS | PAYLOADS
+        of_configs = self._spec.name.startswith("metadata")  # keys and values there are those of configs
+        hidden = OF_CLIENTS if is_hashed or of_configs else OF_CLIENTS | PAYLOADS
         found = _without(row, hidden)
         if self._spec.name == "dump" and "headers" in hidden and "headers" in row:
             found["headers"] = [{"key": one["key"]} for one in row["headers"]]

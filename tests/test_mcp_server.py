@@ -523,3 +523,13 @@ def test_a_server_that_ends_ends_its_calls(how, tmp_path, monkeypatch):
 def test_options_that_do_nothing_are_wrong_usage(given, text):
     done = kdump("mcp", BROKER, *given)
     assert (done.returncode, text in done.stderr.decode()) == (2, True)
+
+
+def test_tools_offer_only_arguments_that_their_commands_take():
+    taken = {"dump": {"paths", "topic", "partition"}, "schemas": {"paths"}, "explain": {"at"}}
+    assert {name: SPECS[name].common & {"paths", "topic", "partition", "at"} for name in taken} == taken
+
+
+def test_events_have_the_values_of_configs():
+    shown = [row for row in call("metadata_events", limit=1000)["rows"] if "value" in json.dumps(row)]
+    assert shown
