@@ -30,7 +30,7 @@ CREDENTIAL: Final = frozenset(("salt", "saltedPassword", "storedKey", "serverKey
 """The secret fields of SCRAM credentials. Releases before 3.5 have saltedPassword instead of the two keys."""
 RESOURCES: Final = {2: "topic", 4: "broker", 16: "client-metrics", 32: "group"}
 """``ConfigResource.Type`` -> its name in :func:`shown`."""
-_LISTENER: Final = re.compile(r"listener\.name\.[^.]*\.(.*)")
+_LISTENER: Final = re.compile(r"listener\.name\.[^.]*\.(.*)", re.DOTALL)
 _MECHANISM: Final = (
     "sasl.jaas.config",
     "sasl.login.callback.handler.class",
@@ -47,18 +47,18 @@ _HARMLESS: Final = frozenset(
     for number, _ in message.types.items
 )
 """The types of those records of the metadata log that never have secrets."""
-_CONNECT_TOPIC: Final = re.compile(r".*connect.*config.*|mm2-configs\..*")
+_CONNECT_TOPIC: Final = re.compile(r".*connect.*config.*|mm2-configs\..*", re.DOTALL)
 """The usual names of Connect's config topic (``config.storage.topic`` of a worker)."""
-_CONNECT_KEY: Final = re.compile(rb"(?:connector|task|session-key)\b.*")
+_CONNECT_KEY: Final = re.compile(rb"(?:connector|task|session-key)\b.*", re.DOTALL)
 _CONNECT_CONFIGS_KEY: Final = re.compile(
-    rb"(?:connector|task|tasks-fencing|commit|target-state|restart-connector|logger-cluster)-.+|session-key"
+    rb"(?:connector|task|tasks-fencing|commit|target-state|restart-connector|logger-cluster)-.+|session-key", re.DOTALL
 )
 """The keys of Connect's config topic (class ``KafkaConfigBackingStore``)."""
 _CONNECT_VALUE: Final = re.compile(rb'"(?:properties|algorithm)"')
 """A value of Connect with secrets has one of these fields. The pattern finds them in damaged JSON, too."""
 _PASSWORD_IN_URL: Final = re.compile(r"://[^/\s@:]*:(?!\d+(?:[/,\s]|$))[^\s@]+@")
 """A user and a password in a URL. The password may have slashes, but ``h:1/`` is taken for a host and its port."""
-_CONNECT_CLIENT: Final = re.compile(r"(?:(?:producer|consumer|admin)\.(?:override\.)?)(.+)")
+_CONNECT_CLIENT: Final = re.compile(r"(?:(?:producer|consumer|admin)\.(?:override\.)?)(.+)", re.DOTALL)
 
 
 @cache

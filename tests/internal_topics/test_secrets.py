@@ -164,6 +164,7 @@ def test_configs_of_a_connector_as_connect_writes_them():
     assert json.loads(connect_value(b"connector-db", plain)) == {
         "properties": {**properties, "connection.password": HIDDEN}
     }
+    assert SECRET.encode() not in connect_value(b"connector-a\nb", plain)
     enveloped = json.dumps({"schema": {}, "payload": {"properties": properties}}).encode()
     assert SECRET.encode() not in connect_value(b"task-db-0", enveloped)
     session = json.dumps({"algorithm": "HmacSHA256", "key": SECRET, "creation-timestamp": 1}).encode()
