@@ -375,7 +375,7 @@ def _translated(pattern: re.Pattern[bytes]) -> bytes | None:
         elif part["flags"]:
             made = part[0] if re.fullmatch(rb"\(\?[sm]+\)", part[0]) and not part.start() else None
         elif part["repeat"]:
-            made = None if part["more"] == b"+" else part[0]
+            made = None if part["more"] == b"+" else part[0].replace(b"{,", b"{0,")  # RE2 reads {,3} literally
         elif part["end"] and not pattern.flags & re.MULTILINE:
             made = rb"\n?\z" if part.end() == len(source) else None
         if made is None:

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from kdump.log_reader.filter import Filter, linear, search
 
 SAME = [
+    rb"[a-z]{,3};",
+    rb"a{,}1",
     rb"a", rb"\w+@", rb".*x", rb"(a+)+b", rb"[^\s,]+;", rb"\s\S", rb"a$", rb"^a|b$", rb"a{2,3}?c", rb"(?s)a.b",
     rb"(?m)^a$",
     rb"(?P<n>a)|(?:b)", rb"\x41\.\-", rb"[]a]+b",
