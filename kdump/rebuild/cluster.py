@@ -140,6 +140,7 @@ def prepare(
     if not lost.from_log:
         _keep_tiers(lost.image, plans)
     unknown = () if wish.topics else tuple(unknown_folders(volumes, lost.image))
+    can_wait = to_release.number >= first_start.DELAY_SINCE
     at_start = first_start.look(volumes, plans, lost.image, to_release.number, wish.at, report.fail)
     found = coordinators.read(plans, at_start.open, wish.at, report.damage)
     used = max((each.highest_producer_id for each in plans), default=-1)
@@ -155,7 +156,7 @@ def prepare(
     minutes = coordinators.retention_minutes(found.groups, wish.at)
     said_before = chain(
         first_start.of_groups(found, minutes),
-        first_start.of_retention(at_start.deleted),
+        first_start.of_retention(at_start.deleted, can_wait=can_wait),
         first_start.of_transactions(found.transactions),
         first_start.of_metadata(lost, to, changed),
     )
@@ -169,7 +170,7 @@ def prepare(
         warnings=tuple(said_before),
     )
     return RebuiltCluster(
-        to, lost, image, tuple(plans), unknown, account, minutes, delays_retention=bool(at_start.deleted)
+        to, lost, image, tuple(plans), unknown, account, minutes, delays_retention=bool(at_start.deleted) and can_wait
     )
 
 

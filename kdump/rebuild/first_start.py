@@ -79,6 +79,7 @@ SHOWN: Final = 5
 """Maximum number of names in a warning. The warning also has the number of the other names."""
 DELAY: Final = "log.initial.task.delay.ms"
 """The config that postpones the first retention check. Releases before 3.8 ignore it (KAFKA-16552)."""
+DELAY_SINCE: Final = (3, 8)
 
 
 def listed(names: Sequence[str]) -> str:
@@ -118,14 +119,20 @@ def of_transactions(transactions: Sequence[RebuiltTransaction]) -> Iterator[str]
         )
 
 
-def of_retention(deleted: Mapping[str, int]) -> Iterator[str]:
+def of_retention(deleted: Mapping[str, int], *, can_wait: bool) -> Iterator[str]:
+    """Yield the warning about segments that retention deletes. ``can_wait``: the release has the config DELAY."""
     if deleted:
         names = listed([f"{name}: {size:,} bytes" for name, size in sorted(deleted.items())])
+        keep = "Kafka before 3.8 has no config to delay it: to keep them, rebuild for a later release (--release)"
+        if can_wait:
+            keep = (
+                f"To keep them, start with {DELAY}=3600000: node-*.properties have this line. Raise retention.ms with "
+                "kafka-configs.sh within an hour. Then remove the line and restart"
+            )
         yield (
             "the first retention check, 30 seconds after the start, deletes segments whose retention is over "
-            f"({names}). To keep them, start with {DELAY}=3600000: node-*.properties have this line. Raise "
-            "retention.ms with kafka-configs.sh within an hour. Then remove the line and restart. A topic without its "
-            "own retention uses the retention in server.properties, and no volume has this file"
+            f"({names}). {keep}. A topic without its own retention uses the retention in server.properties, and no "
+            "volume has this file"
         )
 
 

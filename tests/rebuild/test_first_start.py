@@ -56,10 +56,13 @@ def test_segments_whose_retention_is_over_are_counted_by_topic(tmp_path):
     path = volume(tmp_path, orders_0=[old, new], kept_0=[old, new], compacted_0=[old, new])
     deleted = at_start(path, orders={"retention.ms": str(7 * DAY)}, compacted={"cleanup.policy": "compact"}).deleted
     assert deleted == {"orders": len(old)}
-    (text,) = first_start.of_retention(deleted)
+    (text,) = first_start.of_retention(deleted, can_wait=True)
     assert f"orders: {len(old)} bytes" in text
     assert first_start.DELAY in text
-    assert not list(first_start.of_retention({}))
+    (text,) = first_start.of_retention(deleted, can_wait=False)
+    assert "rebuild for a later release (--release)" in text
+    assert first_start.DELAY not in text
+    assert not list(first_start.of_retention({}, can_wait=True))
 
 
 def test_transactions_that_are_open_in_the_logs_are_found(tmp_path):
