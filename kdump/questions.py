@@ -418,14 +418,14 @@ def statistics(
     records: bool = False,
     hours: bool = False,
     top: int = LARGEST,
-    what_if: Iterable[str] = (),
+    what_if: str | Iterable[str] = (),
 ) -> Answer[PartitionStatistics | ProducerStatistics | HourStatistics | WhatIfAnswer]:
     """Return the codecs and batch sizes of each replica, and the producers of topics.
 
     ``records`` adds the sizes of keys and values, and the ``top`` largest; ``hours`` adds sums by hour; ``what_if``
     adds the sizes in other codecs, such as ``zstd:9``.
     """
-    codecs = tuple(map(target, what_if))
+    codecs = tuple(map(target, what_if.split(",") if isinstance(what_if, str) else what_if))
     return _answer("stats", paths, topic, partition, at, records=records, top=top, hours=hours, what_if=codecs)
 
 

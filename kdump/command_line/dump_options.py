@@ -148,6 +148,8 @@ class DumpOptions:
             raise UsageError(f"--jobs cannot be combined with -o {self.output}: one process writes it. Try -o jsonl")
         self._refuse_proof()
         self._refuse_file()
+        if self.follow and self.include_damaged:
+            raise UsageError("--follow cannot be combined with --include-damaged")
         if self.follow and (self.filter.committed or self.count or self.head is not None or self.output in WHOLE):
             raise UsageError(
                 "--follow never ends: it cannot be combined with --count, --head, -o json, -o table or --isolation "

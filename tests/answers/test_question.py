@@ -115,3 +115,8 @@ def test_a_start_reads_the_names_of_questions_alone():
 def test_wrong_options_of_functions_are_wrong_usage(name, given, text):
     with pytest.raises(UsageError, match=text):
         getattr(kdump, name)(BROKER, **given)
+
+
+def test_codecs_to_try_may_be_one_text():
+    one, two = (kdump.statistics(BROKER, topic="c-none", what_if=codecs) for codecs in ("zstd,none", ["zstd", "none"]))
+    assert one.lines == two.lines

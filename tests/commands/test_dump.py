@@ -137,6 +137,7 @@ def test_head_and_tail_count_in_each_partition(folder, offsets):
         (["--partition", "a"], "is not a partition"),
         (["--jobs", "2", "-o", "json"], "--jobs"),
         (["--follow", "--count"], "--follow"),
+        (["--follow", "--include-damaged"], "--follow cannot be combined with --include-damaged"),
         (["--follow", "--head", "2"], "--follow never ends: it cannot be combined with --count, --head, "),
         (["--count", "-o", "jsonl"], "--count prints one number"),
         (["--count", "-f", "%o"], "--count prints one number"),

@@ -227,7 +227,12 @@ def test_paths_are_an_array_of_texts(paths):
 
 @pytest.mark.parametrize(
     ("name", "text"),
-    [("assign", "[" * 100_000), ("subscribePattern", "(" * 3000 + ")" * 3000), ("startingOffset", "1_0")],
+    [
+        ("assign", "[" * 100_000),
+        ("subscribePattern", "(" * 3000 + ")" * 3000),
+        ("startingOffset", "1_0"),
+        ("partition", "5-3"),
+    ],
 )
 def test_texts_that_python_would_take_or_cannot_parse_are_refused(name, text):
     with pytest.raises(UsageError, match=f"option {name}"):

@@ -232,7 +232,7 @@ def _partitions(text: str) -> frozenset[int]:
     for part in _names(text):
         first, _, last = part.partition("-")
         numbers = range(_whole(first), _whole(last or first) + 1)
-        if len(numbers) > _MOST_PARTITIONS:  # a typing error, which would fill the memory
+        if not 0 < len(numbers) <= _MOST_PARTITIONS:  # a typing error, which would fill the memory or select all
             raise ValueError(part)
         found.update(numbers)
     return frozenset(found)
