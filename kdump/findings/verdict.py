@@ -174,21 +174,9 @@ def _verdict(
         return StartVerdict(f"{wait}{unsure.file}: {unsure.text}", "open", commands, (all_dirs, RESTORE_METADATA))
     unknown = f"the files do not show whether {broker} starts"
     if of_logs := [finding for finding in findings if finding.level is Level.LOG]:
-        damaged = [finding for finding in of_logs if not finding.is_hole]
-        files = len({finding.file for finding in damaged or of_logs})
-        if damaged:
-            if not commands and log_dirs.replaced is not None and (salvaged := _salvageable(damaged)):
-                commands = (salvage(map(log_dirs.quoted, salvaged)),)
-            return StartVerdict(
-                f"{wait}{many_are(files, 'log file')} damaged: {_first(damaged)}",
-                "damaged",
-                commands,
-                tuple(_of_damage(damaged, salvaged, log_dirs)),
-            )
-        text = f"{f'{broker} starts' if starts else unknown}, but offsets are missing in {many(files, 'log file')}"
+        begins = f"{broker} starts" if starts else unknown
         is_truncated = any(finding.code == Code.BEYOND_THE_LOG for finding in findings)
-        later = tuple(_of_holes(of_logs, log_dirs, is_truncated=is_truncated))
-        return StartVerdict(f"{text}: {_first(of_logs)}", "missing", commands, later)
+        return _of_logs(of_logs, wait, begins, commands, salvaged, log_dirs, is_truncated=is_truncated)
     if starts is None:
         return StartVerdict(f"a start loses no record, but {unknown}{why}", "unknown", commands, (all_dirs,))
     derived = [finding for finding in findings if finding.level is Level.DERIVED]
@@ -200,6 +188,35 @@ def _verdict(
     else:
         text = f"safe to start {broker}{log_dirs.alone}: nothing is lost"
     return StartVerdict(text, "unknown" if log_dirs.is_partial else "rebuilt" if derived else "safe", commands)
+
+
+def _of_logs(
+    of_logs: Sequence[Finding],
+    wait: str,
+    begins: str,
+    commands: tuple[str, ...],
+    salvaged: Sequence[str],
+    log_dirs: VerdictFacts,
+    *,
+    is_truncated: bool,
+) -> StartVerdict:
+    """Return the verdict on damaged logs, which a start does not make shorter, and on missing offsets."""
+    faults = [finding for finding in of_logs if not finding.is_hole]
+    damaged = [finding for finding in faults if not finding.poison]
+    files = len({finding.file for finding in damaged or faults or of_logs})
+    if damaged:
+        if not commands and log_dirs.replaced is not None and (salvaged := _salvageable(damaged)):
+            commands = (salvage(map(log_dirs.quoted, salvaged)),)
+        later = tuple(_of_damage(damaged, salvaged, log_dirs))
+        return StartVerdict(
+            f"{wait}{many_are(files, 'log file')} damaged: {_first(damaged)}", "damaged", commands, later
+        )
+    if faults:  # salvage would keep the batches
+        text = f"{begins}, but consumers stop in {many(files, 'log file')}: {_first(faults)}"
+        return StartVerdict(text, "damaged", commands)
+    later = tuple(_of_holes(of_logs, log_dirs, is_truncated=is_truncated))
+    text = f"{begins}, but offsets are missing in {many(files, 'log file')}: {_first(of_logs)}"
+    return StartVerdict(text, "missing", commands, later)
 
 
 def _of_fatal(

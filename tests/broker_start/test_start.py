@@ -451,6 +451,18 @@ def findings(broker, *dirs, configs=("node.id=1", "process.roles=broker,controll
     return done.returncode, {(line["code"], line["missing"]) for line in lines if line["kind"] == "finding"}
 
 
+def test_a_batch_at_which_only_consumers_stop_needs_no_salvage(broker):
+    """Salvage keeps the batch. The advice to put its copy in the place of the log would never end."""
+    log = broker / "d2" / "idem-0" / f"{0:020}.log"
+    log.write_bytes(records(b"a") + forge.batch([b"\xff\xff"], base_offset=1))
+    done = kdump("check", *(str(broker / each) for each in DIRS), "--config", "node.id=1")
+    assert done.returncode == 3
+    verdict = done.stdout.decode().splitlines()[-1]
+    assert verdict.startswith(f"broker 1 starts, but consumers stop in 1 log file: {log}")
+    assert b"DO NOT START" not in done.stdout
+    assert b"kdump salvage d" not in done.stdout
+
+
 @pytest.mark.parametrize(
     ("release", "keeps_log", "fatal"), [("4.4.0", True, True), ("4.4.0", False, True), ("3.9.2", True, False)]
 )
