@@ -1,4 +1,6 @@
-"""The question ``ls``: the partitions of log dirs, or the segments of partitions. Only starts and ends are read."""
+"""The question ``ls``: the partitions of log dirs, or the segments of partitions that the user names (with --segments
+of all). Only starts and ends are read.
+"""
 
 from __future__ import annotations
 

@@ -133,7 +133,7 @@ def _has_metadata_log(path: str) -> bool:
 
 
 def _with_in(words: Sequence[str]) -> str | None:
-    """Return the command line with ``--in`` before paths and a record, else a record of the first path; or None."""
+    """Return the command line with a record (else the first of the first path) and ``--in`` before paths; or None."""
     for word in words[1:]:
         path, _, offset = word.rpartition("@")
         if "/" in path and offset.isdecimal() and command_of_path(path) is not None:  # d1/orders-0@5

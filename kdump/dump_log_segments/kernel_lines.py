@@ -40,7 +40,7 @@ WHOLE: Final = 1 << 18
 """Largest compressed batch, in decompressed bytes, whose lines are made in one call, or not at all if malformed."""
 SLOTS: Final = slots(OTHERS)
 OF_BATCH: Final = {**SLOTS, "count": SLOTS["records_count"]}
-"""Field -> its number in SLOTS. Other fields are equal in batches of equal attributes, crc_valid and delete horizon."""
+"""Field -> its number in SLOTS. Batches with the same attributes, crc_valid and delete horizon share other fields."""
 OF_RECORD: Final = {name: slot for name, slot in OF_BATCH.items() if name != "crc"}
 OF_RECORDS: Final = {"is_valid": True, "crc": None}
 """Values of these fields in lines of magic 2 records, which have no checksum of their own."""
@@ -305,7 +305,7 @@ def encoded(parts: Iterable[str | int]) -> list[Part]:
 
 
 def shown(content: Iterable[tuple[bytes, str]], decoders: Decoders) -> list[Part]:
-    """Return literals and slots for ``content``: pairs of a text and the part after it, ``key`` or ``value``."""
+    """Return each text of ``content``, and after it the slot that prints ``key`` or ``value``, its second item."""
     way = f"{decoders.spelling}_" if decoders.spelling else ""
     return [part for text, name in content for part in (text + decoders.prefix, SLOTS_OF_TEXTS[way + name])]
 

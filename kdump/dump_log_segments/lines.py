@@ -155,7 +155,7 @@ class LineValues:
     def follow(self, writer: Lines, lines: Bytes) -> None:
         """Copy the last offset and the gaps from the compiled writer, then print its lines.
 
-        UNKNOWN in a gap stands for the last offset before these lines.
+        A gap is a pair: the offsets before and after it. UNKNOWN before it is the last offset before these lines.
         """
         for last, current in writer.gaps:
             if last != UNKNOWN:

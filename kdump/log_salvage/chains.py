@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from kdump.segments.regions import Region
 
 CELL: Final = 1 << 16
-"""A chain's batches all begin between two multiples of this number, so that chains of replicas can be compared."""
+"""The base offsets in a chain are between two multiples of this number, so that chains of replicas can be compared."""
 WAITING: Final = 1 << 10
 """Approximate count of numbers (three per batch) that are collected before they go into the checksum of a chain."""
 AT_ONCE: Final = 1 << 20

@@ -249,7 +249,7 @@ class Report(Protocol):
         """Print the findings of a partition or file."""
 
     def start(self, start: BrokerStart) -> None:
-        """Print the verdict on a broker's start."""
+        """Receive the dry start of a broker, before the verdict in :meth:`end`."""
 
     def end(self, summary: CheckSummary, status: int) -> None: ...
 

@@ -227,7 +227,7 @@ _PER_SECOND: Final = {"s": 1, "ms": 1000, "us": 1_000_000, "ns": 1_000_000_000}
 
 
 def _moment(count: int, unit: str, zone: str) -> str:
-    """Return a time since 1970 in ISO 8601, with 3, 6 or 9 digits of a second. Others: "infinity", or the number."""
+    """Return a time since 1970 in ISO 8601, with 3, 6 or 9 digits of a second. Others: "infinity", numbers."""
     from kdump.primitives.timestamps import iso
 
     per = _PER_SECOND[unit]

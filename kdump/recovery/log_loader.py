@@ -506,7 +506,7 @@ def _recover(each: Segment, interval: int) -> _Recovered:
 
 
 def _recoverable(source: Source, index: IndexBuilder) -> Iterator[Region]:
-    """Yield the regions of a segment. If an offset of a batch run does not fit, yield its batches singly."""
+    """Yield the regions of a segment. Yield the batches of a run singly if an offset is too high for the index."""
     for region in walk.walk(source, runs=DATA):
         if isinstance(region, Batches) and not all(map(index.fits, region.column("last_offset"))):
             yield from region.batches()

@@ -41,7 +41,7 @@ HEATS: Final = 5
 WIDTH: Final = 520
 WIDE: Final = 820
 NAME: Final = 28
-"""Maximum length of a name at an axis in characters, without a number that makes it unique."""
+"""Maximum number of characters of a name at an axis. A number that makes the name unique does not count."""
 LETTER: Final = 8
 """Maximum width of a character in pixels, except for wide characters."""
 PADDING: Final = 4

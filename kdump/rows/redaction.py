@@ -144,7 +144,7 @@ class Secrets:
     def may_be_in(self, file: SegmentFacts, damage: Damage | DamageError) -> bool:
         """Return whether the expected and found values of damage in a segment may be parts of secrets.
 
-        Its first records show whether it has secrets. Before they are read, only damage inside records may show some.
+        True for topics with names of secrets. Of others the first records decide; before, only damage inside records.
         """
         if file.topic is not None and _of_topic(file.topic) is not None:
             return True

@@ -289,6 +289,6 @@ class LinesAhead(Generic[L]):
         return MadeLines(self.writer, b"")
 
     def end(self, writer: Lines) -> None:
-        """Keep the writer that :meth:`begin` returned for later runs, at most SPARE."""
+        """Keep the writer that :meth:`begin` returned, so that later runs use it. At most SPARE are kept."""
         if writer is not self.writer and len(self._spare) < SPARE:
             self._spare.append(writer)

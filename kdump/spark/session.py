@@ -361,7 +361,9 @@ _ANSWER_SECONDS: Final = 5.0
 
 
 def check_master(master: str) -> None:
-    """Raise UsageError for an unknown master or Spark Connect, KdumpError for one that is unreachable or not set up."""
+    """Raise UsageError for an unknown master or Spark Connect; KdumpError if spark:// does not answer, or YARN lacks a
+    configuration.
+    """
     remote = master if master.startswith("sc:") else os.environ.get("SPARK_REMOTE")
     if remote:
         where = "--master" if remote == master else "SPARK_REMOTE"

@@ -102,8 +102,8 @@ class PartitionImage:
     def is_unclean(self, change: Fields) -> bool:
         """Return whether ``change``, which is not applied yet, elects a leader outside of the ISR and ELR.
 
-        After such an election the leader alone is the ISR, and it is RECOVERING (KIP-704, from 3.2). A reassignment
-        also changes ``replicas``. Without RECOVERING it is clean: the leader may have joined the ISR just before.
+        After such an election the leader alone is the ISR, and it is RECOVERING (KIP-704, from 3.2). A change
+        that also has ``replicas``, of a reassignment, is clean without RECOVERING: the leader may have joined the ISR.
         """
         leader = change["leader"]
         if leader < 0 or leader in self.isr or leader in self.elr or change.get("isr") != [leader]:
