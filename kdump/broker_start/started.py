@@ -34,6 +34,7 @@ from kdump.log_dirs.file_names import Name
 from kdump.log_dirs.local import LOCAL
 from kdump.primitives.terminal import path_text, shell_path
 from kdump.recovery import SoundLog
+from kdump.segments.log_end import is_locked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -224,6 +225,10 @@ def alone(
     partitions = [part for part, _ in folders]
     intervals = index_intervals(image)
     facts = dict(_facts(partitions, {each.folder: each for each in results}, lambda _: CommittedOffsets([])))
+    for part in partitions:
+        shown = part.files.shown(part.folder)
+        if part.files is LOCAL and shown in facts and is_locked(part.log_dir or "."):  # the files may differ in age
+            facts[shown] = facts[shown]._replace(first={}, is_reported=True)
     context = Context(facts, lambda _topic, _number: {})
     context = context if image is None else _with_metadata(context, image)
     of_folders = known(results, partitions)

@@ -44,6 +44,9 @@ class Memory(Output):
         self.moved += len(text)
         self.texts[name] = text
 
+    def make_parents(self, names):
+        """Do nothing: a folder in memory has no parents."""
+
     def take(self, source, name):
         if name in source.texts:
             self.texts[name] = source.texts.pop(name)
