@@ -15,7 +15,7 @@ from kdump.errors import Reporter, StoreError, UnreadableError, UsageError
 from kdump.formats.sparse_index import INDEX_INTERVAL
 from kdump.internal_topics import CLUSTER_METADATA
 from kdump.log_dirs import archive_formats, file_names
-from kdump.log_dirs.file_names import PRODUCER_SNAPSHOT, Name, offset_of
+from kdump.log_dirs.file_names import Name
 from kdump.log_dirs.local import LOCAL, folder_identity
 from kdump.log_dirs.log_dir_state import READERS
 from kdump.log_dirs.partition import listed_log_dirs
@@ -88,10 +88,9 @@ class CheckedPaths(NamedTuple):
             if result is not None and dirs.identity(part) not in started:
                 place = dirs.facts(part, lambda _: None)  # the check of the partition has reported unreadable files
                 is_valid = result.is_plain and result.has_sound_files and result.has_sound_indexes
-                end, start = (result.sound_end if is_valid else None), place.log_start or 0
-                snapshots = [name for each in part.others if (name := each.name).endswith(f".{PRODUCER_SNAPSHOT}")]
-                reached = max((offset_of(name) or 0 for name in snapshots), default=0)
-                if end is None or max(start, reached) > end or (part.segments[0].base_offset or 0) > start:
+                end, first = (result.sound_end if is_valid else None), result.start or 0
+                begins_late = any(offset < first for offset in result.begins.values())
+                if begins_late or end is None or max((place.log_start or 0, *result.reaches.values())) > end:
                     single.append((part, place))
         if not single:
             return

@@ -225,9 +225,10 @@ def alone(
     partitions = [part for part, _ in folders]
     intervals = index_intervals(image)
     facts = dict(_facts(partitions, {each.folder: each for each in results}, lambda _: CommittedOffsets([])))
+    locked = set(filter(is_locked, {part.log_dir or "." for part in partitions if part.files is LOCAL}))
     for part in partitions:
         shown = part.files.shown(part.folder)
-        if part.files is LOCAL and shown in facts and is_locked(part.log_dir or "."):  # the files may differ in age
+        if part.files is LOCAL and shown in facts and (part.log_dir or ".") in locked:  # the files may differ in age
             facts[shown] = facts[shown]._replace(first={}, is_reported=True)
     context = Context(facts, lambda _topic, _number: {})
     context = context if image is None else _with_metadata(context, image)
