@@ -201,9 +201,10 @@ def offsets_are(first: int, last: int) -> str:
     return f"{offsets_text(first, last)} {'is' if first == last else 'are'}"
 
 
-def first_of(names: Sequence[str], most: int) -> str:
-    """Return the first ``most`` names and the number of the others: "a, b and 3 more"."""
-    more = f" and {len(names) - most} more" if len(names) > most else ""
+def first_of(names: Sequence[str], most: int, count: int | None = None) -> str:
+    """Return the first ``most`` names and the number of the others: "a, b and 3 more". ``count``: of all names."""
+    count = len(names) if count is None else count
+    more = f" and {count - most} more" if count > most else ""
     return f"{', '.join(names[:most])}{more}"
 
 

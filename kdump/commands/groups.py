@@ -15,7 +15,7 @@ from kdump.command_line import option_values
 from kdump.command_line import options as shared
 from kdump.command_line.answering import Answering, inputs
 from kdump.command_line.question_command import CommandAsking, options_of, taken
-from kdump.errors import ExitStatus, UnreadableError, UsageError, many
+from kdump.errors import ExitStatus, UnreadableError, UsageError, first_of, many
 from kdump.internal_topics import consumer_offsets
 from kdump.log_dirs.finder import Wanted
 from kdump.output.stdout import open_output
@@ -89,8 +89,8 @@ def _note_absent(run: Answering, found: Sequence[Partition], count: int | None, 
     partitions = topic_partitions(here, count)
     if not partitions.missing:
         return
-    whole, more = partitions.whole, partitions.missing - _MANY
-    named = ", ".join(map(str, islice(partitions.absent(), _MANY))) + (f" and {more} more" if more > 0 else "")
+    whole = partitions.whole
+    named = first_of([*map(str, islice(partitions.absent(), _MANY))], _MANY, partitions.missing)
     least = "" if count is not None else "at least "
     run.session.note(
         f"{len(here)} of {least}{whole} partitions of {topic} are in these paths (absent: {named}). Groups of the "

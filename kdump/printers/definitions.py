@@ -101,8 +101,12 @@ def _topic(topic: Topic, configs: Mapping[str, str], *, show_secrets: bool) -> I
         if show_secrets or not is_secret(TOPIC_RESOURCE, key, value):
             words.append(f"--config {shell_text(f'{key}={value}')}")
         else:
-            yield f"# {topic.name}: {key} is hidden; --show-secrets shows it"
+            yield _hidden(topic.name, key)
     yield " ".join(words)
+
+
+def _hidden(owner: str, key: str) -> str:
+    return f"# {owner}: {key} is hidden; --show-secrets shows it"
 
 
 def _shell_configs(image: ClusterImage, *, show_secrets: bool) -> Iterator[str]:
@@ -115,7 +119,7 @@ def _shell_configs(image: ClusterImage, *, show_secrets: bool) -> Iterator[str]:
         for key, value in sorted(values.items()):
             shown = value if show_secrets else cluster_image.hidden_config(kind, key, value)
             if shown != value:
-                found.append(f"# {entity} {name or '<default>'}: {key} is hidden; --show-secrets shows it")
+                found.append(_hidden(f"{entity} {name or '<default>'}", key))
             else:
                 found.append(f"configs --entity-type {entity} {who} {_add(key, value)}")
     yield from _section("Configs of brokers (by broker id), groups and client metrics", found)
@@ -227,7 +231,7 @@ def strimzi_lines(image: ClusterImage, *, show_secrets: bool = False) -> Iterato
             spec["config"] = known
         yield from _document("KafkaTopic", name, spec)
         for key in sorted(shown.keys() - known.keys()):
-            yield harmless_line(f"# {name}: {key} is hidden; --show-secrets shows it")
+            yield harmless_line(_hidden(name, key))
     yield from _users(image)
     yield from _left(image, show_secrets=show_secrets)
 
