@@ -194,4 +194,4 @@ def _look_up_ends(into: ReportCollectors, partitions: Sequence[Partition], repor
     wanted = into.groups.partitions()
     into.groups.ends = LogEnds(wanted, into.groups.ends.topic_ids)
     if wanted:
-        LogDirPass([into.groups.ends], report).run(one for one in live_of(partitions) if one.topic not in TOPICS)
+        LogDirPass([into.groups.ends], report).run(live_of(partitions))

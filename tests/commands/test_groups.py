@@ -157,3 +157,14 @@ def test_an_offset_beyond_the_log_end_is_remarked(tmp_path):
     assert beyond.split()[3:6] == ["25", "10", "-15"]
     assert beyond.endswith("beyond the log end")
     assert done.stdout.count(b"beyond the log end") == 1
+
+
+def test_a_group_that_reads_a_coordinators_topic_has_a_lag(tmp_path):
+    write(
+        tmp_path,
+        batches(
+            (commit_key("monitor", "__consumer_offsets", 0), commit_value(0)), (group_key("monitor"), group_value())
+        ),
+    )
+    (found,) = [line for line in lines(tmp_path) if line["kind"] == "offset"]
+    assert (found["topic"], found["offset"], found["logEndOffset"], found["lag"]) == ("__consumer_offsets", 0, 2, 2)

@@ -107,11 +107,11 @@ def write(folder, content: bytes, *, topic: str = "__consumer_offsets", partitio
 
 
 def feed(collector, folder, *, coordinators: bool = True) -> None:
-    """Feed a collector with the partitions of the coordinators' topics, or with the others."""
+    """Feed a collector with the partitions of the coordinators' topics, or with all."""
     found = Finder(Wanted(siblings=True)).find([str(folder)])
     said: list[object] = []
     run = LogDirPass([collector], Reporter(damage=said.append, fail=said.append))
-    run.run([one for one in found if (one.topic in TOPICS) == coordinators])
+    run.run([one for one in found if one.topic in TOPICS or not coordinators])
 
 
 def answer(folder, wanted: GroupsWanted | None = None, at: int = 2000) -> list[dict]:

@@ -468,11 +468,11 @@ def collector_of(asking: Asking, options: GroupsOptions) -> ConsumerGroups | Gro
 
 
 def feed_groups(collector: ConsumerGroups | GroupWriters, found: Sequence[Partition], feed: Feed) -> None:
-    """Read the coordinators' topics, then for :class:`ConsumerGroups` the log ends of other topics with offsets."""
+    """Read the coordinators' topics, then for :class:`ConsumerGroups` the log ends of partitions with offsets."""
     feed(collector, [one for one in found if one.topic in TOPICS])
     if isinstance(collector, ConsumerGroups):
         collector.ends = LogEnds(collector.partitions(), collector.ends.topic_ids, stable=collector.ends.stable)
-        feed(collector.ends, [one for one in found if one.topic not in TOPICS])
+        feed(collector.ends, found)
 
 
 RANKS_ALONE: Final = "--top ranks groups: it cannot be combined with --history, --stable or -o reset-csv"
