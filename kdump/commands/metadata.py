@@ -133,7 +133,7 @@ def command(**options: Any) -> int:
     voters: str | None = options.pop("voters")
     if voters is not None and not modes["folder"]:
         raise UsageError("--voters works only with --write-snapshot DIR")
-    if sum(bool(mode) for mode in modes.values()) > 1:
+    if sum(mode not in {None, False} for mode in modes.values()) > 1:
         raise UsageError("give one of --topics, --tree, --events, --diff, --definitions and --write-snapshot")
     if request.topics and (modes["tree"] is not None or modes["folder"] or modes["definitions"]):
         raise UsageError("--topic cannot be combined with --tree, --definitions or --write-snapshot")
@@ -145,7 +145,7 @@ def command(**options: Any) -> int:
         return run.session.status
     if modes["events"]:
         return _events(run, log, request)
-    if modes["diff"]:
+    if modes["diff"] is not None:
         return _diff(run, log, modes["diff"], request)
     image = _image(run, log, request.offset, request.at)
     if voters is not None:

@@ -144,6 +144,8 @@ def test_what_cannot_be_asked():
     assert kdump("metadata", LOG, "--topics", "--events").returncode == 2
     assert kdump("metadata", LOG, "--offset", "5", "--at", "-2h").returncode == 2
     assert kdump("metadata", LOG, "--diff", "1..2", "--offset", "5").returncode == 2
+    assert kdump("metadata", LOG, "--tree", "", "--topics").returncode == 2
+    assert kdump("metadata", LOG, "--diff", "").returncode == 1  # no log has this path
     assert kdump("metadata", LOG, "--tree", "/", "--topic", "multi").returncode == 2
     done = kdump("metadata", GOLDEN / "brokers" / "4.2.2" / "one-0")
     assert done.returncode == 1
