@@ -223,7 +223,7 @@ class StartOptions(NamedTuple):
 class BrokerDirs:
     """The log dirs of one broker, with its metadata.log.dir. ``is_complete``: it is known to have no other log dirs.
 
-    ``metadata_dir`` is that config. Without it: if ``is_complete`` the first log dir, else one with a metadata log.
+    ``metadata_dir`` is that config. Without it: unless ``is_complete`` one with a metadata log, else the first log dir.
     """
 
     def __init__(self, found: Sequence[DirIds], options: StartOptions, *, is_complete: bool) -> None:

@@ -345,7 +345,7 @@ _NONE: Final = (0, 0)
 
 
 class Gaps:
-    """Measures the distances between entries. They show index.interval.bytes of the broker, which is in no file."""
+    """Measures the distances between entries, which suggest index.interval.bytes. The log start counts as an entry."""
 
     def __init__(self) -> None:
         self._previous = 0

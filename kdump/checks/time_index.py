@@ -124,7 +124,7 @@ class TimeIndexCheck(IndexFileCheck):
         """Check that a time entry exists for entry ``slot`` of ``.index``, whose batch ends at offset ``last``.
 
         With each entry of ``.index`` a broker adds a time entry with the largest timestamp so far (``highest``), unless
-        the time index already has this timestamp.
+        the time index already has this timestamp. Batches before the first time entry are not checked.
         """
         if self.newest < highest and highest > 0 and last >= self._starts_at and self.uncovered is None:
             self.uncovered = Uncovered(slot, position, highest, self.newest)

@@ -74,7 +74,7 @@ def read(data: Bytes) -> MetaProperties:
 
 
 def check(properties: MetaProperties, *, takes_reserved: bool = False) -> None:
-    """Raise DamageError if a needed key is missing, or if the version, node's number or directory id is invalid."""
+    """Raise DamageError for no or a missing property, and for an invalid version, node's number or directory id."""
     if not properties.values:
         raise DamageError("property", "the file holds no property", expected="version, node.id, cluster.id")
     version = properties.version
