@@ -48,7 +48,7 @@ _MARKS: Final = {"aboveHighWatermark": ("high_watermark", "greater_equal"), "bel
 
 def growing(most: int) -> Iterator[int]:
     """Yield sizes of record batches: first 64 rows, so that these come soon. The size doubles up to ``most``."""
-    rows = 64
+    rows = min(64, most)
     while True:
         yield rows
         rows = min(2 * rows, most)

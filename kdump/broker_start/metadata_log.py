@@ -59,7 +59,7 @@ class MetadataStart(NamedTuple):
     image: ClusterImage | None
     fatal: tuple[StartCause, ...]
     is_whole: bool
-    """Whether the log has records, and its recovery truncates no segment. A snapshot may still replace the log."""
+    """Whether the log is loaded and has records, and no segment is truncated. A snapshot may still replace the log."""
     voters: tuple[int, ...] = ()
     """The voters of the quorum in ``quorum-state``."""
 

@@ -24,7 +24,7 @@ class CleanShutdown(NamedTuple):
 
 
 def read(data: Bytes) -> CleanShutdown:
-    """Return the content, of any version. Raises DamageError if it is neither empty nor a JSON object of whole numbers."""
+    """Return the content, of any version. Raises DamageError if it is neither empty nor JSON with whole numbers."""
     if not len(data):
         return CleanShutdown()
     import json

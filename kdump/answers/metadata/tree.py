@@ -1,6 +1,6 @@
 """Yields the leaves of an image as a tree, with the nodes and texts of kafka-metadata-shell below ``/image``.
 
-Source: ``org.apache.kafka.image.node``. SCRAM salts and keys and secret configs are hidden unless requested.
+Source: ``org.apache.kafka.image.node``. SCRAM salts and keys, secret and unknown configs are hidden unless requested.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ def string(text: str) -> str:
 
 
 def double(value: float) -> str:
-    """Return ``Double.toString``: a finite number has a point; below 10^-3 or from 10^7 on (absolute) an exponent."""
+    """Return ``Double.toString``: numbers have a point; below 10^-3 (not 0) or from 10^7 on (absolute) an exponent."""
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):

@@ -117,7 +117,7 @@ class PayloadDialect(NamedTuple):
     """Whether ``txnIdxEmpty`` of remote log metadata is printed."""
 
     control_names: Mapping[int, str] = {}
-    """Type -> name, for control records that are not printed as JSON; other types are UNKNOWN."""
+    """Type -> name, for control records other than markers that are not printed as JSON; other types are UNKNOWN."""
     control_json: Mapping[int, tuple[str, str]] = {}
     """Type -> the text before the JSON, and the message, for control records that are printed as JSON."""
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _NUMBERS: Final = frozenset({"offset", "from", "only left", "only right", "differ", "end left", "end right"})
 _LONGEST: Final = 40
-"""Maximum number of characters of a key or value in a table."""
+"""Number of characters after which a key or value in a table ends with three points."""
 
 
 def tables(lines: list[AnswerLine]) -> Iterator[AnswerTable]:
