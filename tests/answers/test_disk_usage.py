@@ -4,6 +4,8 @@ import json
 import tarfile
 from pathlib import Path
 
+from kdump.answers.disk_usage import PartitionUsage
+from kdump.printers.answer_tables import du
 from testing.processes import kdump
 from tests.helpers.segments import data
 
@@ -132,3 +134,21 @@ def test_a_segment_is_a_partition_of_its_folder_and_nothing_beside_it_counts(tmp
         (line,) = map(json.loads, done.stdout.splitlines())
         assert (line["kind"], f"{line['topic']}-{line['partition']}") == ("partition", name)
         assert line["allBytes"] == segment.stat().st_size
+
+
+def test_space_on_disk_that_a_store_does_not_report_is_unknown_in_the_total_too():
+    rest = (None, None, None, None)
+    lines = [
+        PartitionUsage("s3://logs", f"t-{n}", "t", n, "current", 10, 20, 1, 0, *rest, disk, None)
+        for n, disk in enumerate((4096, None))
+    ]
+    totals, _ = du.tables(lines)
+    assert dict(zip(totals.columns, *totals.rows, strict=True)) == {
+        "log dir": "s3://logs",
+        "broker": "-",
+        "state": "current",
+        "folders": 2,
+        "all files": "40 B",
+        "log": "20 B",
+        "on disk": None,
+    }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
-from kdump.answers.disk_usage import OtherUsage, PartitionUsage, SegmentUsage, TopicUsage
+from kdump.answers.disk_usage import Bytes, OtherUsage, PartitionUsage, SegmentUsage, TopicUsage
 from kdump.printers.answer_lines import AnswerTable
 from kdump.printers.quantities import optional_size, size, time
 
@@ -92,7 +92,8 @@ def _totals(partitions: Sequence[PartitionUsage]) -> AnswerTable:
         found[line.log_dir, line.broker_id or "-", line.state].append(line)
     rows = []
     for key, lines in sorted(found.items()):
-        each = ((line.all_bytes, line.log_bytes, line.disk_bytes or 0) for line in lines)
-        rows.append((*key, len(lines), *(size(sum(column)) for column in zip(*each, strict=True))))
+        total = Bytes.of(Bytes(line.all_bytes, line.disk_bytes) for line in lines)
+        log = size(sum(line.log_bytes for line in lines))
+        rows.append((*key, len(lines), size(total.size), log, optional_size(total.disk_size)))
     columns = ("log dir", "broker", "state", "folders", "all files", "log", "on disk")
     return AnswerTable("Log dirs", columns, rows, _RIGHT | {"folders"}, spare=("broker", "log", "folders"))
