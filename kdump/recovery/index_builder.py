@@ -8,11 +8,11 @@ per append, and an append may have several batches (KAFKA-806). Source: Kafka's 
 from __future__ import annotations
 
 from array import array
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from kdump import kernel
-from kdump.errors import DamageError
+from kdump.errors import DamageError, discard
 from kdump.formats import offset_index, time_index, txn_index
 from kdump.formats.sparse_index import DEFAULT_INTERVAL, MAX_RELATIVE_OFFSET
 from kdump.formats.time_index import NO_TIMESTAMP
@@ -176,10 +176,10 @@ class Rebuild:
                 if not number and (aborts or len(partition.segments) > 1) and (earlier := _earlier(partition, segment)):
                     replay = Replay()
                     for read in earlier:
-                        for region in _batches(read, self.note, lambda _: None):
+                        for region in _batches(read, self.note, discard):
                             replay.add(region)
                     read = segment
-                    indexes, _ = self._read(segment, replay)
+                    indexes, _ = replace(self, note=discard, progress=discard)._read(segment, replay)
             except DamageError as damage:
                 yield read, damage
                 return

@@ -11,13 +11,15 @@ from kdump.formats import txn_index
 from kdump.formats.offset_index import OffsetIndex
 from kdump.formats.record_layout import TIMESTAMP_TYPE_FLAG
 from kdump.formats.time_index import TimeIndex
+from kdump.log_dirs.finder import Finder, Wanted
 from kdump.primitives.wire import INT32_MAX
-from kdump.recovery.index_builder import IndexBuilder
+from kdump.records import control
+from kdump.recovery.index_builder import IndexBuilder, Rebuild
 from kdump.segments import resync
 from kdump.segments.regions import DATA
 from kdump.transaction_replay.replay import Replay
 from testing import GOLDEN
-from tests.helpers.segments import Memory, batches, data, starts
+from tests.helpers.segments import Memory, batches, data, marker, starts
 
 LOG = b"".join(data(10 + 2 * n, 2, timestamp=stamp) for n, stamp in enumerate([500, 700, 600, 700, 900, 100]))
 SIZE = len(LOG) // 6
@@ -154,3 +156,16 @@ def test_a_brokers_own_files_come_back_to_the_byte(folder):
 def test_the_aborted_transactions_of_the_golden_files_are_some():
     folder = Path(GOLDEN / "brokers" / "4.2.2" / "txn-0")
     assert sum(len(txn_index.read(path.read_bytes())) for path in folder.glob("*.txnindex")) == 20
+
+
+def test_a_segment_that_is_read_twice_for_its_transactions_is_reported_once(tmp_path):
+    first, second = (tmp_path / f"{base:020}.log" for base in (0, 2))
+    first.write_bytes(data(0, 2, producer=7))
+    second.write_bytes(marker(2, 7, control.ABORT) + bytes(500))
+    (partition,) = Finder(Wanted()).find([str(second)])
+    notes, sizes = [], []
+    how = Rebuild(interval=4096, first_offsets=False, note=notes.append, progress=sizes.append)
+    ((_, indexes),) = how.of(partition)
+    assert [entry.first_offset for entry in txn_index.read(indexes.txn_index)] == [0]
+    assert notes == [f"{second}: 500 bytes of zeros follow the last batch"]
+    assert sum(sizes) == second.stat().st_size - 500
