@@ -237,3 +237,10 @@ def test_paths_are_an_array_of_texts(paths):
 def test_texts_that_python_would_take_or_cannot_parse_are_refused(name, text):
     with pytest.raises(UsageError, match=f"option {name}"):
         words.parse({"path": "x", name: text})
+
+
+def test_a_fraction_of_a_ms_begins_and_ends_a_range_at_the_next_ms():
+    at = "2026-01-01T00:00:00.{}"
+    options = parse(startingTimestamp=at.format("0005"), endingTimestamp=at.format("0015"))
+    assert (options.starting_timestamp, options.ending_timestamp) == (1_767_225_600_001, 1_767_225_600_002)
+    assert parse(endingTimestamp="1969-12-31T23:59:59.9995").ending_timestamp == 0

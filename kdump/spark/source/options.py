@@ -197,13 +197,11 @@ def size(text: str) -> int:
 
 
 def _time(text: str) -> int:
-    """Return ms since 1970 from a number, or from ISO 8601 (UTC unless it has a zone)."""
+    """Return ms since 1970 from a number, or from ISO 8601 (UTC unless it has a zone) with fractions rounded up."""
     if re.fullmatch(r"-?\d+", text):
         return int(text)
     moment = datetime.fromisoformat(text)
-    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    since = moment - datetime(1970, 1, 1, tzinfo=UTC)
-    return (since.days * 86_400_000) + since.seconds * 1000 + since.microseconds // 1000
+    return -((_EPOCH - (moment if moment.tzinfo else moment.replace(tzinfo=UTC))) // _MILLISECOND)
 
 
 def _times(text: str) -> tuple[int, ...]:
