@@ -393,10 +393,10 @@ class Log:
                         return
 
     def batches(self) -> Iterator[LogBatch]:
-        """Yield the batches with selected records, without filters also empty batches. Raises UnreadableError.
+        """Yield the batches with selected records, and empty batches unless a filter excludes them.
 
         Without filters, ``limit`` and read_committed, records are parsed only by ``records``, at each use. A malformed
-        record is reported only then; a batch with a wrong checksum is always left out as damage.
+        record is reported only then; a batch with a wrong checksum is left out as damage. Raises UnreadableError.
 
         >>> import kdump
         >>> [(batch.base_offset, batch.count) for batch in kdump.open("golden/brokers/4.2.2", topic="one").batches()]

@@ -45,7 +45,7 @@ class TopicPartitions(NamedTuple):
 
 
 def topic_partitions(here: Iterable[int | None], count: int | None = None) -> TopicPartitions:
-    """Return the number of partitions of a topic, and the partitions in ``here``. None in ``here`` is ignored.
+    """Return the number of partitions of a topic, and those in ``here`` with lower numbers. None in it is ignored.
 
     ``count`` is the known number. Without it, the highest partition in ``here`` is assumed to be the last one.
     """

@@ -35,7 +35,7 @@ _FIELD: Final = {name: number for number, name in enumerate(Record._fields)}
 
 
 class Objects:
-    """Columns from record objects of any magic. ``size`` is the size of these records in bytes."""
+    """Columns from one or more record objects of any magic. ``size`` is the size of these records in bytes."""
 
     def __init__(self) -> None:
         self.clear()

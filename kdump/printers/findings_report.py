@@ -322,7 +322,7 @@ def summary_line(summary: CheckSummary, status: int) -> dict[str, object]:
 
 
 class PlainReport:
-    """Prints text without colours: a block for each partition or file with findings to show, the worst one first."""
+    """Prints text without colours: a block for each partition or file with findings to show, worst findings first."""
 
     is_timed = False
     """Whether the conclusion has the elapsed time, which is different in each run."""

@@ -358,7 +358,7 @@ class QueryReading:
         yield from answer_lines.rows_table(rows, shape).to_batches()
 
     def _findings(self) -> list[dict[str, Any]]:
-        """Return the findings of a check, without notes, as rows; the check runs once."""
+        """Return the findings of a check, without remarks, as rows; the check runs once."""
         from kdump import checking
         from kdump.arrow.answer_lines import finding_row
         from kdump.checks.whole_partition import CheckOptions

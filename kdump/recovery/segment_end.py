@@ -112,7 +112,7 @@ def _position(index: OffsetIndex, offset: int, among: int | None = None) -> int:
 def skipped(each: Segment, log_start: int = 0) -> int:
     """Return the number of records in the batches that a search by the ``.index`` skips: it begins after their start.
 
-    A search that begins inside an earlier batch finds no batch. Records below ``log_start``, and after a byte that the
+    A search that begins inside an earlier batch finds no batch. Batches below ``log_start``, and after a byte that the
     disk cannot read, are not counted. Sources: ``LogSegment.translateOffset``,
     ``FileRecords.searchForOffsetFromPosition``.
     """

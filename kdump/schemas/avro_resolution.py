@@ -16,7 +16,7 @@ _PROMOTIONS: Final = {
 
 
 def is_match(writer: AvroType, reader: AvroType, *, promoted: bool) -> bool:
-    """Return whether the types match, without inner types and namespaces. ``promoted``: int matches long, etc."""
+    """Return whether types and logical types match, not inner types or namespaces. ``promoted``: int matches long."""
     if isinstance(writer, Primitive) and isinstance(reader, Primitive):
         if reader.kind != writer.kind and not (promoted and reader.kind in _PROMOTIONS.get(writer.kind, ())):
             return False

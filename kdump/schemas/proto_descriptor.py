@@ -148,7 +148,7 @@ def _feature_options(found: dict[str, Any]) -> list[str]:
 
 
 class _ProtoWriter:
-    """Prints a descriptor without services, reserved, defaults; of options only allow_alias, packed, features."""
+    """Prints the messages, enums and extensions of a descriptor, without reserved, defaults and most options."""
 
     def __init__(self, syntax: str) -> None:
         self._syntax = syntax

@@ -87,8 +87,8 @@ def read(
 
     Threads are used if processes are not faster. Processes make one result for each part; threads may make several. If
     the assumed start of a part was wrong, ``make`` is called again. The regions are those of ``resync.read(source,
-    on_error="resync", first_offset=first_offset)``, but data batches are in runs if the batch limit of ``source`` is
-    the default or higher. Raises UnreadableError after the results before it, and KdumpError if a process ends early.
+    on_error="resync", first_offset=first_offset)``, but data batches may be in runs. Raises UnreadableError after the
+    results before it, and KdumpError if a process ends early.
     """
     if costs.processes_of_segment(jobs, source.size, lambda: costs.is_packed(source)) == 1:
         yield from read_in_threads(source, pieces, first_offset, make)
@@ -256,7 +256,7 @@ def brief(regions: Iterator[Region], look: Callable[[Run], bytearray]) -> Header
 
 
 def whole(made: Headers, source: Source) -> Iterator[Region]:
-    """Yield the regions from the result of :func:`brief`. Data batches are in runs. ``source`` must stay open."""
+    """Yield the regions of a result of :func:`brief`, batches of magic 2 in runs. ``source`` must stay open."""
     window = Window(source, source.size)
     for each in made:
         if isinstance(each, Brief):
