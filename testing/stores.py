@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 class FlakyStore:
     """The files below ``root``. Before each operation ``fault`` is called with its name and path, and may raise.
 
-    The names are ``look``, ``list``, ``open``, ``read``, ``create`` and ``write``.
+    The names are ``look``, ``list``, ``open``, ``read``, ``create``, ``write`` and ``copy``.
 
     ``short`` is called with the path and the size of a read, and returns how many bytes the store gives.
     """
@@ -42,6 +42,10 @@ class FlakyStore:
         self.fault("create", path)
         self._system.create_dir(path.rpartition("/")[0])
         return _FlakyStream(self, path, self._system.open_output_stream(path))
+
+    def copy_file(self, path: str, target: str) -> None:
+        self.fault("copy", target)
+        self._system.copy_file(path, target)
 
     def delete_file(self, path: str) -> None:
         self._system.delete_file(path)

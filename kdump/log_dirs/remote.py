@@ -115,7 +115,7 @@ def is_there(shown: str, paths: Iterable[str]) -> bool:
 class RemoteFiles:
     """A ``pyarrow.fs`` file system (:mod:`kdump.log_dirs.stores`). Its shown paths begin with ``prefix``.
 
-    Methods retry after errors (:class:`Retries`), then raise StoreError. :meth:`put_once` and :meth:`delete` try once.
+    Methods retry after errors (:class:`Retries`), then raise StoreError. Those that raise OSError try once.
     """
 
     def __init__(self, system: Any, prefix: str, retries: Retries | None = None) -> None:
@@ -212,6 +212,10 @@ class RemoteFiles:
             with suppress(OSError):  # report the write error, not an error of delete()
                 self.delete(path)  # PyArrow completes a file at the end of the block, also after an error
             raise
+
+    def copy(self, path: str, target: str) -> None:
+        """Copy a file within the store, in one try; replace ``target``. Raises OSError."""
+        self._system.copy_file(path, target)
 
     def delete(self, path: str) -> None:
         """Delete a file in one try. Raises OSError."""

@@ -14,11 +14,13 @@ import pyarrow.parquet as parquet
 from py4j.protocol import Py4JError
 
 from kdump.errors import KdumpError, UsageError
+from kdump.log_dirs.remote import RemoteFiles
 from kdump.output import files
-from kdump.spark.export import commit, job
+from kdump.spark.export import commit, folder, job
 from kdump.spark.export.account import NOTHING
 from kdump.spark.export.folder import Folder
 from kdump.spark.export.output import MANIFEST, Output
+from testing.stores import FlakyStore
 
 OLD, NEW = {0, 1}, {10, 11}
 STRANGERS = {"notes.txt": "mine", "topic_name=t/of-another.txt": "too"}
@@ -55,9 +57,7 @@ class Dying:
         return change
 
     def _copy(self, old, new):
-        self._life.done += 1
-        if self._life.done > self._life.at:
-            raise KilledError
+        self._life.lives()
         if not Path(old.toUri().getPath()).exists():
             raise Py4JError("java.io.FileNotFoundException: No such file or directory")  # as S3A does
         if Path(new.toUri().getPath()).exists():
@@ -70,9 +70,16 @@ class Dying:
 def life(monkeypatch):
     """``at`` is the number of file changes after which the process is killed, ``done`` counts them.
 
-    Local renames do not use Hadoop. If ``copies``, files are those of an object store.
+    Local renames do not use Hadoop. If ``copies``, files are those of an object store. ``lives`` counts a change.
     """
     reported = SimpleNamespace(at=1 << 30, done=0, copies=False)
+
+    def lives():
+        reported.done += 1
+        if reported.done > reported.at:
+            raise KilledError
+
+    reported.lives = lives
     init = Folder.__init__
 
     def dying(self, *given):
@@ -84,9 +91,7 @@ def life(monkeypatch):
     place = files.take_place
 
     def take_place(*given, **how):
-        reported.done += 1
-        if reported.done > reported.at:
-            raise KilledError
+        lives()
         place(*given, **how)
 
     monkeypatch.setattr(Folder, "__init__", dying)
@@ -149,13 +154,23 @@ SITUATIONS = {
 }
 
 
-@pytest.mark.parametrize("store", ["renames", "copies", "inside"])
+@pytest.mark.parametrize("store", ["renames", "copies", "copies by a request", "inside"])
 @pytest.mark.parametrize("situation", SITUATIONS)
 def test_killed_anywhere_a_reader_sees_the_old_or_the_new(spark, tmp_path, monkeypatch, life, situation, store):
     """Nothing lost, doubled or misleading: also in an object store, and in a folder without a place beside it."""
-    if store == "copies":
+    if store.startswith("copies"):
         life.copies = True
         monkeypatch.setattr(Folder, "renames_whole", property(lambda _: False))
+    copied = []
+    if store == "copies by a request":
+
+        def fault(name, path):
+            assert name == "copy"
+            copied.append(path)
+            life.lives()
+
+        opened = RemoteFiles(FlakyStore("/", fault), "s3://")
+        monkeypatch.setattr(folder, "place", lambda uri: (opened, uri.removeprefix("file:")))
     if store == "inside":
         monkeypatch.setattr(Output, "_has_place_beside", False)
     mode, before = SITUATIONS[situation]
@@ -198,6 +213,24 @@ def test_killed_anywhere_a_reader_sees_the_old_or_the_new(spark, tmp_path, monke
         if is_whole:
             break
     assert at > 3
+    assert bool(copied) == (store == "copies by a request")
+
+
+def test_what_a_store_cannot_copy_is_renamed(spark, tmp_path, monkeypatch, life):
+    """For example, an object above 5 GiB."""
+    life.copies = True
+    monkeypatch.setattr(Folder, "renames_whole", property(lambda _: False))
+    tried = []
+
+    def fault(name, path):
+        tried.append(path.rpartition("/")[2])
+        raise OSError("AWS Error UNKNOWN (HTTP status 400) during CopyObject operation")
+
+    opened = RemoteFiles(FlakyStore("/", fault), "s3://")
+    monkeypatch.setattr(folder, "place", lambda uri: (opened, uri.removeprefix("file:")))
+    publish(spark, tmp_path / "out", NEW, "error")
+    assert by_glob(tmp_path / "out") == by_manifest(tmp_path / "out") == sorted(NEW)
+    assert {"part-10.parquet", "part-11.parquet"} <= {*tried}
 
 
 def look(out, olds, news, mode):

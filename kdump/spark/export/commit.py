@@ -121,7 +121,10 @@ def _clear(output: Output, old: Folder, removes: list[str]) -> None:
 
 
 def move(output: Output, staging: Folder, names: Collection[str]) -> None:
-    """Move files to the output, unless they were moved before. In a store that copies, move COPIES at a time."""
+    """Move files to the output, unless they were moved before. In a store that copies, move COPIES at a time.
+
+    There the files may stay in ``staging``, which the caller deletes.
+    """
     output.make_parents(names)
     with ThreadPoolExecutor(1 if output.renames_whole else COPIES) as pool:
         try:

@@ -8,10 +8,12 @@ target exists, and text files are replaced atomically. Renaming a folder is assu
 from __future__ import annotations
 
 import json
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from kdump.errors import KdumpError
+from kdump.log_dirs.remote import RemoteFiles, place
 from kdump.output import files, parts
 from kdump.output.access import ANY
 from kdump.primitives.encodings import is_json
@@ -112,7 +114,8 @@ class Folder:
     def take(self, source: Folder, name: str) -> None:
         """Move a file from ``source`` to this folder, unless it was moved before. Raises KdumpError.
 
-        The file's parent folder must exist here (:meth:`make_parents`).
+        The file's parent folder must exist here (:meth:`make_parents`). In a store that copies, the file may stay in
+        ``source``, and replaces a file of its name here: names of files that kdump writes are unique.
         """
         here, there = self.local, source.local
         if here is not None and there is not None:
@@ -123,6 +126,8 @@ class Folder:
             checksum = self._checksum(name)
             if (there / checksum).exists():
                 _take_place(there / checksum, here / checksum, f"{self.shown}/{name}", taken)
+            return
+        if self._copies(source, name):
             return
         from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # it has no types
 
@@ -135,6 +140,31 @@ class Folder:
                     raise
         if not moved and not self._was_taken(source, name):
             raise KdumpError(f"{self.shown}/{name}: Spark cannot move the new file to this path")
+
+    def _copies(self, source: Folder, name: str) -> bool:
+        """Copy a file within a store by one request, where S3A's rename needs some ten. Return whether it was copied.
+
+        The rename is left for what PyArrow cannot do: other keys, objects above 5 GiB, a file that was moved before.
+        """
+        ours, theirs = self._store, source._store
+        if ours is None or theirs is None:
+            return False
+        try:
+            ours[0].copy(f"{theirs[1]}/{name}", f"{ours[1]}/{name}")
+        except OSError:
+            return False
+        return True
+
+    @cached_property
+    def _store(self) -> tuple[RemoteFiles, str] | None:
+        """PyArrow's client of a store that copies, and this folder's path in it; None if PyArrow cannot open it."""
+        if self.renames_whole:
+            return None
+        try:
+            store, path = place(self.uri)
+        except (OSError, KdumpError):
+            return None
+        return (store, path) if isinstance(store, RemoteFiles) else None
 
     def _was_taken(self, source: Folder, name: str) -> bool:
         """Return whether a file was moved here before. Raises KdumpError if it is missing or has another size."""
