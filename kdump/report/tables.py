@@ -233,20 +233,23 @@ def _groups(report: LogDirReport) -> Iterator[ReportTable]:
     offsets: dict[str, list[Line]] = defaultdict(list)
     for line in report.lines("groups", "offset"):
         offsets[line["groupId"]].append(line)
-    rows = [
-        [
-            plain(line["groupId"]),
-            plain(line["type"]),
-            plain(line["state"]),
-            number(len(line["members"])),
-            number(len(offsets[line["groupId"]])),
-            number(sum(one["lag"] or 0 for one in offsets[line["groupId"]])),
-            moment(max((one["commitTimestampMs"] or 0 for one in offsets[line["groupId"]]), default=None)),
-        ]
-        for line in report.lines("groups", "group")
-    ]
+    rows = []
+    for line in report.lines("groups", "group"):
+        own = offsets[line["groupId"]]
+        lags, times = ([one[name] for one in own if one[name] is not None] for name in ("lag", "commitTimestampMs"))
+        rows.append(
+            [
+                plain(line["groupId"]),
+                plain(line["type"]),
+                plain(line["state"]),
+                number(len(line["members"])),
+                number(len(own)),
+                number(sum(lags) if lags or not own else None),
+                moment(max(times, default=None)),
+            ]
+        )
     columns = ("group", "type", "state", "members", "offsets", "lag", "newest commit")
-    rows.sort(key=lambda row: -int(str(row[5].value)))
+    rows.sort(key=lambda row: -int(str(row[5].value or 0)))
     yield _of_rows(rows, columns, name="groups", title="Groups", **about)
     of_offsets = _columns(
         "group: groupId, topic, partition, offset, log end: logEndOffset, lag, committed: commitTimestampMs, "
