@@ -260,16 +260,17 @@ def _broker(what: str, number: int, epoch: int) -> Iterator[Made]:
     yield what, str(number), None, {"epoch": epoch}, None
 
 
-def _broker_changed(fields: Fields, _: ClusterImage) -> Iterator[Made]:
+def _broker_changed(fields: Fields, image: ClusterImage) -> Iterator[Made]:
     name, details = str(fields["brokerId"]), {"epoch": fields["brokerEpoch"]}
     if fields.get("inControlledShutdown", 0) == 1:
         yield "BrokerShuttingDown", name, None, details, None
     if fields["fenced"]:
         yield "BrokerFenced" if fields["fenced"] > 0 else "BrokerUnfenced", name, None, details, None
-    for field in ("logDirs", "cordonedLogDirs"):
-        if fields.get(field):
-            dirs = [id_text(each) for each in fields[field]]
-            yield "BrokerDirectoriesChanged", name, None, {**details, field: dirs}, None
+    before = image.cluster.brokers.get(fields["brokerId"], {})
+    changes = {"logDirs": fields.get("logDirs") or None, "cordonedLogDirs": fields.get("cordonedLogDirs")}
+    for field, dirs in changes.items():
+        if dirs is not None and dirs != (before.get(field) or []):
+            yield "BrokerDirectoriesChanged", name, None, {**details, field: [id_text(each) for each in dirs]}, None
 
 
 def _token_changed(fields: Fields, image: ClusterImage) -> Iterator[Made]:

@@ -141,6 +141,16 @@ def test_what_befalls_the_cluster(records, what, name):
     assert reported(*([record] for record in records))[-1][1:] == (what, name)
 
 
+def test_log_dirs_are_cordoned_and_released():
+    lists = ({}, {"cordonedLogDirs": [ID]}, {"cordonedLogDirs": [ID]}, {"fenced": -1}, {"cordonedLogDirs": []})
+    changes = [value("BrokerRegistrationChangeRecord", 3, brokerId=1, brokerEpoch=5, **fields) for fields in lists]
+    found = [event for event in events([BROKER], changes) if event.what == "BrokerDirectoriesChanged"]
+    assert [(event.offset, event.details["cordonedLogDirs"]) for event in found] == [
+        (2, ["AAAAAAAAAAAAAAAAAAAABw"]),
+        (5, []),
+    ]
+
+
 def test_a_quota_names_its_entity():
     entity = [{"entityType": "user", "entityName": "alice"}, {"entityType": "client-id", "entityName": None}]
     (event,) = events([value("ClientQuotaRecord", entity=entity, key="producer_byte_rate", value=5.0)])
