@@ -507,7 +507,7 @@ def default_value(schema: AvroType, value: Any, shape: Shape | None) -> Any:
     """Return the default value in a schema as a value of a shape; None for null, or if it does not fit."""
     try:
         return _default(schema, value, shape)
-    except (TypeError, ValueError, AttributeError, KeyError, RecursionError):
+    except (TypeError, ValueError, AttributeError, KeyError, OverflowError, RecursionError):
         return None  # Avro would refuse such a schema; here the column is null
 
 

@@ -169,6 +169,7 @@ def test_json_text_has_the_fields_of_the_reader():
         ("int", "5", None),
         ("int", True, None),
         ("double", 5, 5.0),
+        ("double", 10**309, None),
         ("bytes", "\xff\0", b"\xff\0"),
         ("string", "\ud800", None),
         (["null", "int"], None, None),
