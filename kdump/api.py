@@ -820,7 +820,7 @@ def open(  # noqa: A001, PLR0913  as in gzip.open: called as kdump.open, each op
     if isinstance(grep, str | bytes):
         try:
             grep = re.compile(grep.encode() if isinstance(grep, str) else grep)
-        except re.error as reason:
+        except (re.error, OverflowError, RecursionError) as reason:
             raise UsageError(f"grep {grep!r}: {reason}") from None
     elif not isinstance(grep, re.Pattern | None):
         raise UsageError(f"grep={grep!r} is not a regular expression")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+import warnings
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -405,8 +406,10 @@ def filter_of(options: dict[str, Any]) -> Filter:
 
 def _pattern(text: str) -> re.Pattern[bytes]:
     try:
-        return re.compile(text.encode("utf-8", "surrogateescape"))
-    except re.error as reason:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)  # of sets, as in [[a]
+            return re.compile(text.encode("utf-8", "surrogateescape"))
+    except (re.error, OverflowError, RecursionError) as reason:
         raise UsageError(f"--grep {text}: {reason}") from None
 
 

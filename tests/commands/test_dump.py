@@ -120,6 +120,8 @@ def test_head_and_tail_count_in_each_partition(folder, offsets):
         (["--since", "yesterday"], "is not a time"),
         (["--since", "2026-01-02", "--until", "2026-01-01"], "is not before"),
         (["--grep", "("], "--grep"),
+        (["--grep", "a{99999999999999999999}"], "the repetition number is too large"),
+        (["--grep", "(" * 3000], "maximum recursion depth"),
         (["--key", "hex:xyz"], "utf8:hex:xyz"),
         (["--type", "datum"], "did you mean 'data'?"),
         (["--fields", "ofset", "-o", "jsonl"], "did you mean 'offset'?"),

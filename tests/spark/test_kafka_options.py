@@ -156,6 +156,8 @@ ONE = '{"a":{"0":5}}'
         ({"subscribe": "order*"}, "'order*' is not a topic name (subscribePattern takes a pattern)"),
         ({"subscribePattern": " "}, "the pattern is empty"),
         ({"subscribePattern": "(a"}, "'(a' cannot be used: missing )"),
+        ({"subscribePattern": "(?u)a"}, "'(?u)a' cannot be used: ASCII and UNICODE flags are incompatible"),
+        ({"subscribePattern": "a{99999999999999999999}"}, "cannot be used: the repetition number is too large"),
         ({"subscribePattern": "[a-z&&[^b]]"}, "cannot be used: Possible set"),
         ({"subscribePattern": r"\p{Alpha}"}, r"cannot be used: bad escape \p"),
         ({"assign": "a"}, 'option assign: expected JSON such as {"topicA":[0,1],"topicB":[2]}, found \'a\''),

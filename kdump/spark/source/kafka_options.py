@@ -290,7 +290,7 @@ def _pattern(text: str) -> re.Pattern[str]:
         with warnings.catch_warnings():
             warnings.simplefilter("error", FutureWarning)  # nested sets, as in [a&&[b]], are only in Java
             return re.compile(text, re.ASCII)
-    except (re.error, FutureWarning, RecursionError) as error:
+    except (re.error, ValueError, OverflowError, FutureWarning, RecursionError) as error:
         raise UsageError(f"option subscribePattern: {text!r} cannot be used: {error}") from None
 
 
