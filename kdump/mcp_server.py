@@ -79,7 +79,7 @@ class ToolSpec(NamedTuple):
 class ServerOptions:
     """The folders of the server, and its limits: seconds, bytes of memory (``sql``), rows and bytes of a page.
 
-    Payloads are left out by default. With ``payloads``, dump and sql show hashes. With ``plain``, all show payloads.
+    Payloads are left out. With ``payloads``, dump and sql show hashes; with ``plain`` too, all show payloads.
     """
 
     roots: tuple[str, ...]

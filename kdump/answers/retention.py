@@ -42,7 +42,7 @@ def copied_offsets(
     image: ClusterImage | None,
     report: Reporter,
 ) -> dict[tuple[str, int], int]:
-    """Return (topic, partition) -> last copied offset in ``__remote_log_metadata``, except of a topic's former ids."""
+    """Return (topic, partition) -> last offset copied to remote storage, of the topic's id in ``image`` if any."""
     listed = remote_segments.of_partitions(partitions, report)
     ids = {} if image is None else {name: topic.id for name, topic in image.topics.by_name.items()}
     found: dict[tuple[str, int], int] = {}

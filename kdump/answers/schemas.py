@@ -28,7 +28,7 @@ class SchemaLine:
     guid: str
     """The schema identifier in record headers."""
     schema_type: str
-    """AVRO, PROTOBUF or JSON."""
+    """AVRO, PROTOBUF, JSON, or any other word in the record."""
     references: tuple[Reference, ...]
     """The schemas to which this schema refers."""
     metadata: dict[str, Any] | None
@@ -44,7 +44,7 @@ class SchemaLine:
     last_offset: int
     """The offset of the version's last record in the topic."""
     timestamp_ms: int
-    """The timestamp of the version's last record."""
+    """The timestamp of the version's last record with a value."""
 
 
 class SchemaQuery(NamedTuple):

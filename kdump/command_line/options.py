@@ -407,7 +407,7 @@ def filter_of(options: dict[str, Any]) -> Filter:
 def _pattern(text: str) -> re.Pattern[bytes]:
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", FutureWarning)  # of sets, as in [[a]
+            warnings.simplefilter("ignore", FutureWarning)
             return re.compile(text.encode("utf-8", "surrogateescape"))
     except (re.error, OverflowError, RecursionError) as reason:
         raise UsageError(f"--grep {text}: {reason}") from None

@@ -161,7 +161,7 @@ def _row(row: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> st
 
 
 def shortened(text: str, width: int) -> str:
-    """Return a text shortened to ``width`` columns. A path or name loses its middle, a sentence its end."""
+    """Return a text shortened to ``width`` columns. A path or name loses its middle if there is room for its ends."""
     if cell_len(text) <= width:
         return text
     if " " in text or width < MANY:

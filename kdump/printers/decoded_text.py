@@ -48,7 +48,7 @@ class DecodedText:
         return decoder is self._decoder and topic == self._topic
 
     def text(self, key: bytes | None, value: bytes | None, headers: Sequence[Header]) -> bytes:
-        """Return a JSON object with the decoded key and value; empty if neither is decoded."""
+        """Return a JSON object of key and value (data, or why decoding failed); empty without schemas and layouts."""
         of_key, of_value = self._side("key", key, headers), self._side("value", value, headers)
         if of_key is of_value is _NULL:
             return b""

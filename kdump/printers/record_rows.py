@@ -79,7 +79,7 @@ class RecordRows:
             self.records(item if self.redactor is None else self.redactor(item))
 
     def make(self, item: SelectedBatch, run: Run) -> MadeLines | None:
-        """Return a run's first rows; None if it is small, or its form is not compiled. Any thread may call this."""
+        """Return a run's first rows, or None, for example if it is small. Any thread may call this."""
         return None if self._kernel_rows is None else self._kernel_rows.make(item, run)
 
     def batch(self, item: SelectedBatch) -> None:

@@ -73,7 +73,7 @@ class Values(NamedTuple):
 
     @property
     def range(self) -> tuple[int | None, int | None]:
-        """The smallest and the largest value; None for no bound, and for texts."""
+        """The smallest and the largest number; None for no bound. If no value is possible, the second is smaller."""
         if self.only is None:
             return self.low, self.high
         numbers = [one for one in self.only if isinstance(one, int)]

@@ -2,7 +2,7 @@
 
 :func:`read` reads the planned new logs of ``__consumer_offsets``, ``__share_group_state`` and ``__transaction_state``.
 At its start a broker deletes expired committed offsets (``offsets.retention.minutes``, KIP-211). The transaction
-coordinator ends the open transactions in ``__transaction_state``. Other open transactions in the logs hang.
+coordinator takes over the open transactions in ``__transaction_state``. Other open transactions in the logs hang.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 OPEN: Final = frozenset({"Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence"})
-"""The states of transactions that a coordinator ends after a start."""
+"""The states of open transactions, which a coordinator takes over at its start."""
 _NO_STATE: Final = LogDirState("", frozenset(), None, {}, ())
 
 
@@ -62,7 +62,7 @@ class RebuiltTransaction:
     state: str | None
     partitions: tuple[str, ...]
     hangs: bool
-    """Whether no coordinator ends the transaction after the start; then ``state`` is None."""
+    """Whether no coordinator takes over the transaction after the start; then ``state`` is None."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""A script that draws charts in its own process: it reads specifications of Vega-Lite as JSON, and prints SVGs.
+"""A script that draws charts in its own process: it reads a JSON list of Vega-Lite specifications, and prints SVGs.
 
 The engine of vl-convert takes about 35 MiB, the pages of its library file, and more with each chart. The script, which
 does not import kdump, releases these pages before each chart. Above a limit it ends, and another draws the rest.
@@ -26,7 +26,7 @@ _FILE: Final = re.compile(r"([0-9a-f]+)-([0-9a-f]+) r-(?:-p 0+|xp \S+) .* (/.*)"
 
 
 def draw(specs: list[dict[str, Any]]) -> list[str]:
-    """Return the SVGs of the first specifications, at least one; stop when more than :data:`MUCH` bytes are held."""
+    """Return the SVGs of the first specifications. After the first, stop when more than :data:`MUCH` bytes are held."""
     import vl_convert
 
     vl_convert.vegalite_to_svg(_FIRST, vl_version=VERSION)
@@ -39,7 +39,7 @@ def draw(specs: list[dict[str, Any]]) -> list[str]:
 
 
 def _held(library: str) -> int:
-    """Release the pages of the library's file; return the private memory of this process in bytes, 0 if unknown.
+    """Release unchanged pages of the library's files; return the private memory of this process in bytes, 0 if unknown.
 
     Loading the pages again from the page cache takes some milliseconds. If a process kept them, it could draw fewer
     charts within 100 MiB. Six charts would then need more processes, and 2.7 s instead of 1.7 s.

@@ -1,8 +1,8 @@
 """Reads the schemas of a registry from its topic ``_schemas``.
 
 A record of the topic has a JSON key with a ``keytype``, and a JSON value or none. The records are replayed in offset
-order by their parsed keys, like in ``KafkaStoreReaderThread`` of Confluent's schema-registry. A DELETE_SUBJECT record,
-or a SCHEMA value with ``"deleted": true``, makes a version soft-deleted. A tombstone of its key makes it hard-deleted.
+order by their parsed keys, like in ``KafkaStoreReaderThread`` of Confluent's schema-registry. A DELETE_SUBJECT record
+(up to its version), or a SCHEMA value with ``"deleted": true``, soft-deletes versions. A tombstone hard-deletes one.
 The text of a deleted version is kept as long as it is in the log, because payloads may still have its id.
 """
 

@@ -331,7 +331,7 @@ class GroupLog:
     records: dict[bytes, Entry] = field(default_factory=dict)
     """The records of the group by key, without committed offsets."""
     kind: str | None = None
-    """The type of the group by its newest group record. None before the first one, and after a tombstone."""
+    """The type of the group by its newest group record. None before the first one, and after its tombstone."""
     simple: bool = False
     """Whether the group exists by its commits alone, without a group record."""
     offsets: int = 0

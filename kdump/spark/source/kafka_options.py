@@ -67,8 +67,8 @@ OPTIONS: Final = (
     KafkaOption(
         "subscribePattern",
         TAKEN,
-        "The topic's name must contain a match. The syntax is Python's; a pattern with another meaning in Java is "
-        "refused. A broker's internal topics do not match.",
+        "The topic's name must contain a match. The syntax is Python's; the nested sets of Java are refused. "
+        "A broker's internal topics do not match.",
     ),
     KafkaOption("assign", TAKEN, f"As in `{_PARTITIONS}`."),
     KafkaOption(
