@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 from kdump.answers.collector import Collector, Needs, keep_best
 from kdump.answers.producer_state import ProducerReplay
 from kdump.answers.question import EXIT_STATUS, LineTable, LogQuestion, option
+from kdump.answers.topic_configs import tiered_topics
 from kdump.errors import DamageError, UnreadableError
 from kdump.formats.time_index import TimeIndex
 from kdump.internal_topics import cluster_metadata
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from kdump.segments.regions import Trailing
 
 NO_TIMESTAMP: Final = -1
-REMOTE: Final = "remote.storage.enable"
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,8 @@ def facts_of(image: ClusterImage | None) -> OffsetsFacts:
         for name, topic in topics.items()
         for number, partition in topic.partitions.items()
     }
-    return OffsetsFacts(epochs, {name: image.configs.topic(name).get(REMOTE, "false") == "true" for name in topics})
+    tiered = tiered_topics(image)
+    return OffsetsFacts(epochs, {name: name in tiered for name in topics})
 
 
 class Offsets(Collector):

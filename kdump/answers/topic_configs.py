@@ -80,6 +80,11 @@ class Setting(NamedTuple):
     source: str
 
 
+def is_true(text: str) -> bool:
+    """Return whether Kafka reads the value of a config as true (``ConfigDef.parseType``)."""
+    return text.strip().lower() == "true"
+
+
 class TopicConfig(NamedTuple):
     """The configs :data:`KEYS` of a topic on a broker, by Kafka's names."""
 
@@ -92,7 +97,7 @@ class TopicConfig(NamedTuple):
         return float(self.settings[key].value)
 
     def is_on(self, key: str) -> bool:
-        return self.settings[key].value.strip().lower() == "true"
+        return is_true(self.settings[key].value)
 
     @property
     def cleanup_policy(self) -> str:
@@ -160,8 +165,9 @@ def compacted_topics(image: ClusterImage | None) -> frozenset[str]:
 
 def tiered_topics(image: ClusterImage) -> frozenset[str]:
     """Return the topics of an image that have remote storage."""
-    configs = TopicConfigs(image)
-    return frozenset(name for name in image.topics.by_name if configs.of(name, None).is_on("remote.storage.enable"))
+    return frozenset(
+        name for name in image.topics.by_name if is_true(image.configs.topic(name).get("remote.storage.enable", ""))
+    )
 
 
 def index_intervals(image: ClusterImage | None) -> dict[str, int]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from kdump.answers.metadata.cluster_image import TOPIC_RESOURCE
 from kdump.answers.metadata.records import SCRAM_SINCE
-from kdump.answers.topic_configs import compacted_topics
+from kdump.answers.topic_configs import compacted_topics, tiered_topics
 from kdump.checks.evidence import committed
 from kdump.errors import Reporter, UsageError, discard, many
 from kdump.formats.partition_metadata import id_text
@@ -331,6 +331,7 @@ def _wanted(
     volumes: Volumes, image: ClusterImage, *, committed_only: bool, has_configs: bool
 ) -> Iterator[WantedPartition]:
     compacted = compacted_topics(image) | {consumer_offsets.TOPIC, transaction_state.TOPIC}
+    tiered = tiered_topics(image)
     has_tiers = any(folder.topic == remote_log_metadata.TOPIC for folder in volumes.folders)
     for name, topic in sorted(image.topics.by_name.items()):
         for number in sorted(topic.partitions):
@@ -342,8 +343,7 @@ def _wanted(
                 folders=folders,
                 is_compacted=name in compacted
                 or (not has_configs and any(one.key in one.log_dir.cleaned for one in folders)),
-                is_tiered=image.configs.topic(name).get("remote.storage.enable") == "true"
-                or (not has_configs and has_tiers and any(map(_begins_elsewhere, folders))),
+                is_tiered=name in tiered or (not has_configs and has_tiers and any(map(_begins_elsewhere, folders))),
                 committed_only=committed_only,
             )
 

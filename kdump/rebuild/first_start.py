@@ -14,7 +14,7 @@ from kdump.answers.log_dir_pass import LogDirPass
 from kdump.answers.producers import ActiveProducer, Producers
 from kdump.answers.retention import Retention, SegmentRetention
 from kdump.answers.retention_rules import rules_of
-from kdump.answers.topic_configs import TopicConfigs
+from kdump.answers.topic_configs import TopicConfigs, tiered_topics
 from kdump.errors import Reporter, first_of, many
 from kdump.internal_topics import consumer_offsets, transaction_state
 from kdump.log_dirs.log_dir_state import LogDirStates
@@ -155,7 +155,7 @@ def of_metadata(lost: LostCluster, to: NewCluster, changes: Sequence[ClusterChan
             f"the metadata log is damaged at {many(len(lost.breaks), 'place')} (see account.json): topics, configs or "
             "ACLs may be missing"
         )
-    tiered = sorted(topic.name for topic in lost.image.topics.by_id.values() if _is_tiered(lost.image, topic.name))
+    tiered = sorted(tiered_topics(lost.image))
     if tiered:
         yield (
             f"tiered topics ({listed(tiered)}): copy the remote.log.* lines of the old server.properties into "
@@ -165,10 +165,6 @@ def of_metadata(lost: LostCluster, to: NewCluster, changes: Sequence[ClusterChan
     voters = sum(node.controller_port is not None for node in to.nodes)
     if voters == 2:
         yield "a quorum of two controllers stops when one of them is down: add a third controller later"
-
-
-def _is_tiered(image: ClusterImage, topic: str) -> bool:
-    return image.configs.topic(topic).get("remote.storage.enable", "").strip().lower() == "true"
 
 
 def _of_counts(image: ClusterImage) -> Iterator[str]:

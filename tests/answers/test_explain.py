@@ -226,10 +226,11 @@ def test_bytes_below_the_log_start_that_are_nowhere(tmp_path):
     check(one(1, tmp_path, of=history()), "retention-time", "nowhere", alternatives=["delete-records"])
 
 
-def test_remote_storage_holds_what_is_local_no_more(tmp_path):
+@pytest.mark.parametrize("on", ["true", " TRUE"])
+def test_remote_storage_holds_what_is_local_no_more(tmp_path, on):
     replica(tmp_path, {3: several(3, 9)})
     checkpoint(tmp_path / "log-start-offset-checkpoint", ("orders", 0, 1))
-    tiered = history(remote_storage_enable="true")
+    tiered = history(remote_storage_enable=on)
     check(
         one(1, tmp_path, of=tiered),
         "visible",

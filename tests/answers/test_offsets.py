@@ -5,6 +5,8 @@ import os
 
 import pytest
 
+from kdump.answers.metadata.cluster_image import ClusterImage
+from kdump.answers.offsets import facts_of
 from kdump.formats import producer_snapshot, time_index
 from kdump.formats.producer_snapshot import ProducerEntry
 from kdump.formats.time_index import TimestampOffset
@@ -146,3 +148,12 @@ def test_a_newest_timestamp_beyond_the_calendar_is_shown_as_a_number(tmp_path, t
     write(tmp_path, "orders-0", {0: forge.batch(records, base_timestamp=timestamp, max_timestamp=timestamp)})
     row = kdump("offsets", tmp_path).stdout.decode().splitlines()[2]
     assert f" {shown}" in row
+
+
+@pytest.mark.parametrize(("value", "remote"), [("true", True), (" TRUE", True), ("false", False), ("on", False)])
+def test_a_topic_has_remote_storage_if_kafka_reads_its_config_as_true(value, remote):
+    image = ClusterImage()
+    image.handlers["TopicRecord"]({"name": "orders", "topicId": b"1" * 16})
+    fields = {"resourceType": 2, "resourceName": "orders", "name": "remote.storage.enable", "value": value}
+    image.handlers["ConfigRecord"](fields)
+    assert facts_of(image).remote == {"orders": remote}

@@ -1,5 +1,7 @@
 """Plans for all partitions of an image, and folders that belong to no partition."""
 
+import pytest
+
 from kdump.answers.metadata.cluster_image import ClusterImage
 from kdump.rebuild.cluster import choose, unknown_folders
 from kdump.rebuild.volumes import survey
@@ -76,11 +78,12 @@ def test_a_lost_partition_begins_at_the_highest_offset_that_was_committed_or_che
     ]
 
 
-def test_a_tiered_topic_by_its_config_or_by_its_log_start_without_configs(tmp_path):
+@pytest.mark.parametrize("on", ["true", " TRUE"])
+def test_a_tiered_topic_by_its_config_or_by_its_log_start_without_configs(tmp_path, on):
     folder = copy(tmp_path, 1, {5: batches(5, 9)}, log_start=1)
     (folder.parent / "__remote_log_metadata-0").mkdir()
     volumes, topics = survey([str(tmp_path)]), ("orders", TOPIC_ID, 1)
-    (tiered,) = choose(volumes, image(topics, configs=[("orders", "remote.storage.enable", "true")]))
+    (tiered,) = choose(volumes, image(topics, configs=[("orders", "remote.storage.enable", on)]))
     assert (tiered.is_tiered, tiered.log_start, tiered.state) == (True, 1, "whole")
     (guessed,) = choose(volumes, image(topics), has_configs=False)
     assert guessed == tiered
