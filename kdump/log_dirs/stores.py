@@ -106,7 +106,7 @@ def _by_arrow(scheme: str, rest: str) -> tuple[Any, str]:
 
 def s3_arguments(bucket: str, given: Mapping[str, str]) -> dict[str, Any]:
     """Return the arguments of ``pyarrow.fs.S3FileSystem`` for the S3A settings in ``given``; empty if none is used."""
-    settings = {name.removeprefix(_S3A): value for name, value in given.items() if name.startswith(_S3A)}
+    settings = {name.removeprefix(_S3A): value.strip() for name, value in given.items() if name.startswith(_S3A)}
     of_bucket = f"bucket.{bucket}."
     settings |= {name.removeprefix(of_bucket): value for name, value in settings.items() if name.startswith(of_bucket)}
     found: dict[str, Any] = {}
@@ -122,9 +122,9 @@ def s3_arguments(bucket: str, given: Mapping[str, str]) -> dict[str, Any]:
     if endpoint:
         scheme, _, address = endpoint.rpartition("://")
         found["endpoint_override"] = address.rstrip("/")
-        is_plain = scheme == "http" or (not scheme and settings.get("connection.ssl.enabled", "true") == "false")
+        is_plain = scheme == "http" or (not scheme and not _is_on(settings, "connection.ssl.enabled", default=True))
         found["scheme"] = "http" if is_plain else "https"
-        if settings.get("path.style.access") == "false":
+        if not _is_on(settings, "path.style.access", default=True):
             found["force_virtual_addressing"] = True
     region = settings.get("endpoint.region") or (_AWS_REGION.search(endpoint) or {1: ""})[1]
     if region:
@@ -136,15 +136,20 @@ def s3_arguments(bucket: str, given: Mapping[str, str]) -> dict[str, Any]:
     return found
 
 
+def _is_on(settings: Mapping[str, str], name: str, *, default: bool) -> bool:
+    """Return a setting of type boolean as Hadoop reads it (``Configuration.getBoolean``)."""
+    return {"true": True, "false": False}.get(settings.get(name, "").lower(), default)
+
+
 def _proxy(settings: Mapping[str, str]) -> dict[str, Any]:
-    is_plain = settings.get("connection.ssl.enabled") == "false"
+    is_plain = not _is_on(settings, "connection.ssl.enabled", default=True)
     port = settings.get("proxy.port") or ("80" if is_plain else "443")
     try:
         number = int(port)
     except ValueError:
         raise UsageError(f"fs.s3a.proxy.port is not a number: {port!r}") from None
     found: dict[str, Any] = {
-        "scheme": "https" if settings.get("proxy.ssl.enabled") == "true" else "http",
+        "scheme": "https" if _is_on(settings, "proxy.ssl.enabled", default=False) else "http",
         "host": settings["proxy.host"],
         "port": number,
     }

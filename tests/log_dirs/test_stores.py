@@ -58,6 +58,18 @@ KEYS = {"fs.s3a.access.key": "a", "fs.s3a.secret.key": "b"}
             {"endpoint_override": "minio:9000", "scheme": "http", "region": "x"},
         ),
         (
+            {
+                "fs.s3a.endpoint": "minio:9000",
+                "fs.s3a.connection.ssl.enabled": " False",
+                "fs.s3a.endpoint.region": "x\n",
+            },
+            {"endpoint_override": "minio:9000", "scheme": "http", "region": "x"},
+        ),
+        (
+            {"fs.s3a.proxy.host": "proxy", "fs.s3a.proxy.ssl.enabled": "TRUE"},
+            {"proxy_options": {"scheme": "https", "host": "proxy", "port": 443}},
+        ),
+        (
             {"fs.s3a.endpoint": "s3.eu-west-1.amazonaws.com", "fs.s3a.path.style.access": "false"},
             {
                 "endpoint_override": "s3.eu-west-1.amazonaws.com",
