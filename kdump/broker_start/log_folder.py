@@ -271,7 +271,7 @@ class Loading(NamedTuple):
     """The facts outside the folder that decide the loading of a log: see :func:`kdump.recovery.log_loader.dry_run`."""
 
     clean: bool
-    """Whether the last stop was clean. A -delete folder is loaded as after a clean stop in any case."""
+    """Whether the last stop was clean."""
     recovery_point: int
     log_start: int
     release: "StartRelease"
@@ -293,7 +293,7 @@ def load(folder: LogFolder, how: Loading) -> LogStart:
     blocked = _unusable_snapshots(folder)
     outcome = log_loader.dry_run(
         folder.partition,
-        clean=how.clean or folder.parsed.state == file_names.DELETE_FOLDER,
+        clean=how.clean,
         recovery_point=how.recovery_point,
         log_start=how.log_start,
         interval=how.interval,
@@ -386,16 +386,16 @@ def _check_first_log(folder: LogFolder, log_start: int) -> None:
 def _unusable_indexes(folder: LogFolder, how: Loading) -> list[StartCause]:
     """Return causes for folders and sockets that have the name of a time index, and that a start does not open.
 
-    Raises StopsError for a folder or socket that a broker opens: any ``.txnindex``, any index of the newest or a
-    recovered segment, and the ``.index`` of other segments. The start opens this ``.index`` if it reads the segment for
-    the producer state; otherwise the first fetch opens it (``LazyIndex.get``).
+    Raises StopsError for a folder or socket that a broker opens: any ``.txnindex`` and, except in a -delete folder, any
+    index of the newest or a recovered segment, and the ``.index`` of other segments. The start opens this ``.index`` if
+    it reads the segment for the producer state; otherwise the first fetch opens it (``LazyIndex.get``).
 
     A broker can open a pipe or a device, and reads no entries from it. But it cannot resize it as an index of the
     newest or a recovered segment (``AbstractIndex.resize``). It cannot set the position of a pipe as a ``.txnindex``
     (``TransactionIndex.openChannel``). From 4.0 on, recovery truncates the segment after a failed resize. Then
     NullPointerException ends the broker, because the index has no memory map (4.2.2, 4.4.0).
     """
-    logs = folder.partition.logs
+    logs, is_deleted = folder.partition.logs, folder.parsed.state == file_names.DELETE_FOLDER
     bases = [each.base_offset or 0 for each in logs]
     late: list[StopsError] = []
     unread = []
@@ -403,7 +403,7 @@ def _unusable_indexes(folder: LogFolder, how: Loading) -> list[StartCause]:
         stem = posixpath.basename(each.path).removesuffix(f".{file_names.LOG}")
         for suffix in file_names.INDEXES:
             entry = folder.inside.get(f"{stem}.{suffix}")
-            if entry is None or entry.is_regular:
+            if entry is None or entry.is_regular or (is_deleted and suffix != file_names.TXN_INDEX):
                 continue
             cause = StartCause(code=Code.INDEX_UNREADABLE, file=folder.shown(entry.name), text=_refusal(entry))
             is_flushed = number + 1 < len(bases) and (how.clean or bases[number + 1] <= how.recovery_point)

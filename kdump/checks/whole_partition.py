@@ -136,7 +136,9 @@ def check(
     findings += log.findings
     if options.starts and not is_plain and not folder.leftover_of(part):
         findings += _removed(part, failed.append)
-    if options.starts and log.live and all(posixpath.basename(str(error.path)) in IRRELEVANT for error in failed):
+    is_deleted = file_names.leftover_state(part.folder) == file_names.DELETE_FOLDER  # by a start
+    starts = options.starts and log.live and not is_deleted
+    if starts and all(posixpath.basename(str(error.path)) in IRRELEVANT for error in failed):
         try:
             findings += _start(part, place, options, log.check, damaged=log.damaged)
         except UnreadableError as error:
@@ -147,7 +149,7 @@ def check(
         from kdump.checks import kraft_snapshot
 
         findings += kraft_snapshot.against_log(part.files.shown(part.folder), snapshots, start, end)
-    if file_names.leftover_state(part.folder) == file_names.DELETE_FOLDER:  # a start removes the folder
+    if is_deleted:
         findings = [one._replace(level=Level.REMARK) if _is_derived(one) else one for one in findings]
     findings = [_with_command(finding, part, options) if finding.fatal else finding for finding in findings]
     if part.topic in options.alone:

@@ -191,7 +191,8 @@ def dry_run(
     dir. ``interval`` is index.interval.bytes. ``sound``: the batches are known to be valid; recovery does not read
     them. ``snapshot_folders`` are the offsets of producer snapshots that a broker cannot write, because folders have
     their names. If a disk fails, loading fails or, with ``rules.forgives_io``, recovery empties the segment. Other
-    unreadable files raise UnreadableError.
+    unreadable files raise UnreadableError. A broker does not search for the end of the log in a -delete folder: both
+    offsets of the result are then ``log_start``.
     """
     partition, unread = opened(partition)
     sound = None if unread else sound  # ``sound`` is about the listed segments
@@ -205,6 +206,8 @@ def dry_run(
         swaps = after_swaps(partition, rules.searched)
         start.cuts += swaps.cuts
         left = start.load(swaps.segments)
+        if file_names.leftover_state(partition.folder) == file_names.DELETE_FOLDER:
+            left = []
         if not clean:
             left = start.recover_from(left, recovery_point)
         end = start.next_offset(left[-1]) if left else log_start

@@ -1706,3 +1706,24 @@ def test_a_snapshot_replaces_a_metadata_log_from_the_first_missing_record_on(bro
     for command in commands:
         subprocess.run(["bash", "-c", command], cwd=broker, env=environment(), check=True)
     assert started(broker)[0]["starts"]
+
+
+@pytest.mark.parametrize("clean", [True, False])
+@pytest.mark.parametrize("fault", ["size", "index", "start"])
+def test_a_start_does_not_read_the_log_of_a_folder_that_it_deletes(broker, clean, fault):
+    """LogLoader.load neither recovers a -delete folder nor resizes its indexes, and takes 0 as its log end offset."""
+    name = f"idem-9.{'0' * 32}-delete"
+    folder = shutil.copytree(broker / "d2" / "idem-0", broker / "d2" / name)
+    log = folder / f"{0:020}.log"
+    if fault == "size":
+        log.write_bytes(log.read_bytes() + bytes(8) + b"\xff\xff\xff\xff" + bytes(9))
+    elif fault == "index":
+        (folder / f"{0:020}.index").unlink()
+        (folder / f"{0:020}.index").mkdir()
+    else:
+        (broker / "d2" / "log-start-offset-checkpoint").write_text("0\n1\nidem 9 7\n")
+    if not clean:
+        (broker / "d2" / ".kafka_cleanshutdown").unlink()
+    start, logs = started(broker)
+    assert (start["starts"], start["offlineLogDirs"], logs["idem", 9, name]) == (True, [], ("deleted", None, None))
+    assert "recovery" not in {code for code, _ in findings(broker)[1]}, "a start truncates no log that it deletes"
