@@ -79,8 +79,8 @@ def check(
 
     ``log`` checks the batches in the same pass, and ``tap`` receives batches and damage. Without ``log``, only indexes
     and the end of the log are checked, and ``tap`` is not called. If the user left out a segment, its neighbours are
-    not compared with each other. ``read`` receives progress: bytes of log, but not those after damage. ``fail`` gets
-    unreadable files (the default raises). ``jobs`` processes may share a large segment with a ``log`` and no ``tap``.
+    not compared with each other. ``read`` receives progress in bytes of log. ``fail`` gets unreadable files (the
+    default raises). ``jobs`` processes may share a large segment with a ``log`` and no ``tap``.
     """
     segments, orphans = _with_logs(partition, fail)
     newest = _newest(partition, segments, fail)

@@ -20,9 +20,9 @@ _FOLDER: Final = r".+-[0-9]{1,10}(?:\.[0-9a-f]{32}-(?:delete|future|stray))?"
 
 
 def aside(path: str) -> str:
-    """Return the shell command that moves ``path``, a file or folder of a log dir, to ``LOG_DIR.aside``.
+    """Return the shell command that moves ``path``, which is in a log dir, to a folder :func:`beside` the log dir.
 
-    A file of a partition goes to ``files/TOPIC-PARTITION`` in it. A later command can then move the whole folder.
+    A file of a partition goes to ``files/TOPIC-PARTITION`` there. A later command can then move the whole folder.
     """
     folder, name = posixpath.split(posixpath.normpath(path))
     is_inside = re.fullmatch(_FOLDER, posixpath.basename(folder)) is not None
@@ -79,7 +79,7 @@ def _exists(path: str) -> bool:
 
 
 def copied(log_dir: str, size: int | None, label: str = "") -> str:
-    """Return the shell command that copies a log dir to ``LOG_DIR.copy``, unless that exists.
+    """Return the shell command that copies a log dir to a folder :func:`beside` it, unless that exists.
 
     ``size``: the number of bytes of its logs; None if it is unknown. ``label``: the condition of the copy, if any.
     """

@@ -1,7 +1,7 @@
 """One run of DumpLogSegments, as of one release, over a list of files: options, output and reports.
 
-Standard output has the same bytes as the output of kafka-dump-log.sh, except the hashes of DefaultDecoder. Where that
-tool stops with an exception, a KdumpError is raised after the same output.
+Standard output has the same bytes as the output of kafka-dump-log.sh; docs/kafka-dump-log.md lists the exceptions.
+Where that tool stops with an exception, a KdumpError is raised after the same output.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ class OffsetIndex(SparseIndex[OffsetPosition]):
 
 
 def encode(entries: Iterable[tuple[int, int]], base_offset: int) -> bytes:
-    """Return the bytes of an ``.index`` file with these entries (offset, position), without a zero tail."""
+    """Return an ``.index`` file with these entries (offset, position). Raises UsageError if an offset does not fit."""
     index = OffsetIndex(b"", base_offset)
     return b"".join(
         index.layout.write_all(index.relatives(offsets), positions) for offsets, positions in columns(entries)

@@ -47,7 +47,7 @@ class TimeIndex(SparseIndex[TimestampOffset]):
 
 
 def encode(entries: Iterable[tuple[int, int]], base_offset: int) -> bytes:
-    """Return the bytes of a ``.timeindex`` file with these entries (timestamp, offset), without a zero tail."""
+    """Return a ``.timeindex`` with these entries (timestamp, offset). Raises UsageError if an offset does not fit."""
     index = TimeIndex(b"", base_offset)
     return b"".join(
         index.layout.write_all(timestamps, index.relatives(offsets)) for timestamps, offsets in columns(entries)

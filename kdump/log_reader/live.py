@@ -38,7 +38,7 @@ class LiveReader:
         self._doubt: tuple[int, int] | None = None
 
     def poll(self) -> Iterator[SelectedBatch | DamagedRange]:
-        """Yield the new batches and damaged ranges. Raises UnreadableError if the last segment is unreadable."""
+        """Yield the new batches and damaged ranges. Raises UnreadableError for the folder or the last segment."""
         while True:
             rolled = len(self._segments) > 1 or self._find_new()
             if not self._segments:

@@ -37,11 +37,12 @@ def stream(
     check: bool = True,
     make: Callable[[Run], M | None] | None = None,
 ) -> Generator[tuple[Region, M | None], None, None]:
-    """Yield the regions of ``span`` (none if None) with the result of ``make`` or None; after damage, all later ones.
+    """Yield the regions of ``span`` (none if None), each with the result of ``make`` or None. Raises UnreadableError.
 
-    With ``runs``, several batches may be one Run. ``packed``: the caller reads records, so a Run has no compressed
-    batches. With ``runs`` and ``packed``, threads may read a whole local file ahead and call ``make`` with each Run
-    (:func:`kdump.segments.read_ahead.read_making`). With ``check`` they also check records. Raises UnreadableError.
+    After damage, or if ``span`` ends inside a batch, all later regions follow. With ``runs``, several batches may be
+    one Run. ``packed``: the caller reads records, so a Run has no compressed batches. With ``runs`` and ``packed``,
+    threads may read a whole local file ahead and call ``make`` (:func:`kdump.segments.read_ahead.read_making`). With
+    ``check`` they also check records.
     """
     if span is None:
         return

@@ -17,7 +17,7 @@ def size(count: float) -> str:
 
 
 def exact_size(count: int) -> str:
-    """Return a number of bytes, rounded and exact: ``9.4 MiB (9,837,370 bytes)``."""
+    """Return a number of bytes; from 1 KiB on rounded and exact: ``9.4 MiB (9,837,370 bytes)``."""
     exact = f"{count:,} byte" + ("" if count == 1 else "s")
     return exact if count < 1024 else f"{size(count)} ({exact})"
 

@@ -1,4 +1,4 @@
-"""Makes the bytes of a snapshot as a controller does (KIP-630): header, voters, records in batches, footer."""
+"""Makes the bytes of a snapshot (KIP-630): header, voters from kraft.version 1 on, records in batches, footer."""
 
 from __future__ import annotations
 
