@@ -425,8 +425,7 @@ class _StartFindings:
         current = next((other for other in others if other.folder == name or other.folder is None), None)
         served = 0 if live is None else self._records(live)
         topic_id = self.context.ids.get(log.topic)
-        same = log.topic_id is None or log.topic_id == topic_id
-        if current is None or served or not records or not same:
+        if current is None or served or log is not self._held(log):
             yield Finding(
                 level=Level.REMARK,
                 file=where,
@@ -461,10 +460,17 @@ class _StartFindings:
             commands=(in_turn(commands),),
         )
 
+    def _held(self, log: LogStart) -> LogStart | None:
+        """Return the -stray folder with most records of a log's partition, except those of another topic id."""
+        found, ids = self.by_partition[log.topic, log.partition], {None, self.context.ids.get(log.topic)}
+        strays = [each for each in found if _named_stray(each) and each.topic_id in ids and self._records(each)]
+        return max(strays, key=self._records, default=None)
+
     def _created(self, log: LogStart) -> Iterator[Finding]:
         name = f"{log.topic}-{log.partition}"
         others = self.by_partition[log.topic, log.partition]
-        if any(other.outcome is StartOutcome.STRAY and self._records(other) for other in others):
+        renamed = [other for other in others if other.outcome is StartOutcome.STRAY and not _named_stray(other)]
+        if self._held(log) is not None or any(map(self._records, renamed)):
             return  # reported with the stray folder
         if (ahead := self._ahead_of(log)) is not None:
             yield self._future_ahead(ahead, log, name)
@@ -487,7 +493,7 @@ class _StartFindings:
             return
         text = absent_text(name, self.broker, where, reached)
         if reached and not most:
-            if any(other.outcome is StartOutcome.STRAY and not _named_stray(other) for other in others):
+            if renamed:
                 return  # the folder exists, and a start makes it stray
             yield Finding(
                 level=Level.REMARK, file=log_dir or self.start.log_dirs[0], kind=Code.PARTITION_MISSING, text=text

@@ -934,6 +934,26 @@ def test_the_high_watermark_is_that_of_the_replica_in_use(broker):
     assert findings(broker) == (0, set())
 
 
+def test_a_stray_folder_of_another_topic_id_does_not_hide_that_the_folder_is_missing(broker):
+    (broker / "d2" / "replication-offset-checkpoint").write_text("0\n1\nidem 0 2\n")
+    stray = (broker / "d2" / "idem-0").rename(broker / "d2" / f"idem-0.{'a' * 32}-stray")
+    assert findings(broker) == (3, {("only-copy-is-stray", 2)})
+    shutil.copy(broker / "d1" / "plain-0" / "partition.metadata", stray)
+    assert findings(broker) == (3, {("partition-missing", 2)})
+
+
+def test_of_two_stray_folders_the_one_with_more_records_replaces_the_missing_folder(broker):
+    larger, smaller = (broker / "d2" / f"idem-0.{each * 32}-stray" for each in "ba")
+    shutil.copytree(broker / "d2" / "idem-0", smaller)
+    (smaller / f"{0:020}.log").write_bytes(records(b"a"))
+    (broker / "d2" / "idem-0").rename(larger)
+    done = kdump("check", *(str(broker / each) for each in DIRS), "--config", "node.id=1").stdout.decode()
+    assert "a start does not serve 2 records of idem-0: the commands below restore them\n" in done
+    assert [line for line in done.splitlines() if line.startswith("  mv ")] == [
+        f"  mv {larger} {broker / 'd2' / 'idem-0'}"
+    ]
+
+
 def test_a_folder_with_the_id_of_another_topic_here_is_no_all_clear(broker):
     shutil.copy(broker / "d2" / "idem-0" / "partition.metadata", broker / "d1" / "plain-0" / "partition.metadata")
     status, found = findings(broker)
