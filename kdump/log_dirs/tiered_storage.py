@@ -390,12 +390,9 @@ def joined(local: Partition, remote: Partition) -> Partition:
     """
     begins = min((one.base_offset for one in local.logs if one.base_offset is not None), default=None)
     kept: list[Segment] = []
-    for segment in sorted(remote.segments, key=_order):
-        base = segment.base_offset
+    for base, segment in {one.base_offset: one for one in sorted(remote.segments, key=_order)}.items():
         if base is None or (begins is not None and base >= begins):
             continue
-        while kept and kept[-1].base_offset == base:
-            kept.pop()
         last = _end(kept[-1]) if kept else None
         end = _end(segment)
         if last is not None and end is not None and end <= last and _epoch(segment) <= _epoch(kept[-1]):

@@ -128,6 +128,14 @@ def test_borders_of_another_leader_give_no_offset_twice(tmp_path):
     assert offsets(log_dir, "--remote", store.root) == [*range(9)]
 
 
+def test_of_segments_with_equal_base_offsets_only_the_kept_one_ends_the_segment_before_it(tmp_path):
+    store = Store(tmp_path / "store")
+    for number, (first, end, epoch) in enumerate(((0, 6, 5), (3, 9, 3), (3, 5, 4), (6, 9, 6))):
+        segment = of(first, end, number, epoch=epoch)
+        store.write(segment, **described(segment))
+    assert offsets(local(tmp_path / "logs", 9, end=10), "--remote", store.root) == [*range(10)]
+
+
 def test_a_remote_segment_that_reaches_into_the_local_log_ends_where_that_begins(tmp_path):
     log_dir = local(tmp_path / "logs", 3, end=9)
     store = Store(tmp_path / "store")
