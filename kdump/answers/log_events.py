@@ -1,7 +1,7 @@
 """Collectors for the report: the events of logs (:class:`LogEvents`), and damaged ranges (:class:`DamagedRanges`).
 
-An event is the first batch of a second or later segment, a batch that begins a leader epoch, or damage. Its time is
-the largest timestamp of this batch; for damage, that of an earlier batch.
+An event is the first valid batch of a second or later segment, a batch that begins a leader epoch, or damage. Its
+time is the largest timestamp of this batch; for damage, that of an earlier batch.
 """
 
 from __future__ import annotations

@@ -139,7 +139,7 @@ def _index_base(name: str) -> tuple[int, str] | None:
 def committed(topic: str, partition: Partition, names: Mapping[bytes, str]) -> Iterator[tuple[tuple[str, int], int]]:
     """Yield topic, partition and committed offset of each readable commit; for a share group the start offset.
 
-    ``partition`` is a partition of ``topic``, a coordinator's topic. ``names`` maps topic ids to topic names.
+    ``partition`` is a partition of ``topic``, a coordinator's topic. ``names``: topic id -> name, for share groups.
     """
     for record in _records(topic, partition):
         if record.key is None or record.value is None:

@@ -104,7 +104,7 @@ def _range(text: str) -> OffsetRange:
 
 
 def _loose(run: Answering, ranges: list[OffsetRange]) -> list[Partition]:
-    """Return the logs that PATHs name, as the requested partition; [] if several are, or a folder is a partition."""
+    """Return the logs without a topic in PATHs, as the one requested partition; [] if several are requested."""
     names = {Name(one.topic, one.partition) for one in ranges}
     if len(names) > 1 or any(name.topic is not None for name in run.found_names):
         return []

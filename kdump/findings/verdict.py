@@ -435,7 +435,7 @@ def _folder(finding: Finding) -> str:
 
 
 def _is_metadata_damage(finding: Finding) -> bool:
-    """Return whether the metadata log is damaged. The batches after the damage are then of no use to a node."""
+    """Return whether a finding is on damage in the metadata log. The batches after it are of no use to a node."""
     is_damage = finding.level is Level.LOG and not finding.is_hole and finding.code != FORGOTTEN
     return is_damage and basename(_folder(finding)) == METADATA_FOLDER
 

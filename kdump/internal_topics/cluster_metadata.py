@@ -1,8 +1,8 @@
 """``__cluster_metadata``: the metadata log of KRaft, and its ``.checkpoint`` snapshots (KIP-500, KIP-630).
 
-Records have no key. A value begins with a frame (:func:`kdump.internal_topics.interpreter.frame_number`). Source:
-``org.apache.kafka.common.metadata``. In 2.8 (frame version 0) the layouts were different: only two of the records had
-compact lengths. Later releases gave the type number 14 to another record.
+Metadata records have no key. A value begins with a frame (:func:`kdump.internal_topics.interpreter.frame_number`).
+Source: ``org.apache.kafka.common.metadata``. In 2.8 (frame version 0) the layouts were different: only two of the
+records had compact lengths. Later releases gave the type number 14 to another record.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from kdump.segments.read_ahead import MadeLines
 
 WIDEST: Final = 4096
-"""Width of a line if the output is not a terminal."""
+"""Maximum width of a line if the output is not a terminal."""
 HEIGHT: Final = 25
 """Height of the console, which rich requires together with a width."""
 WIDE_GAP: Final = 3
@@ -315,7 +315,7 @@ class Tables:
 
 
 def _shrink(widths: list[int], group: Sequence[int], room: int) -> None:
-    """Narrow the widest columns of a group until all columns fit."""
+    """Narrow the widest columns of a group until all columns fit, or each of the group has width 1."""
     while sum(widths) > room and group:
         widest = max(group, key=widths.__getitem__)
         if widths[widest] == 1:

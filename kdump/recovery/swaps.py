@@ -86,7 +86,7 @@ def _replaced(gone: list[Segment], swaps: list[Segment]) -> list[Cut]:
 
 
 def _border(each: Segment, position: int) -> int:
-    """Return the start of the batch that contains byte ``position``: without this byte the whole batch is lost."""
+    """Return the start of the valid batch that contains byte ``position``, which is lost whole; else ``position``."""
     with each.open() as source:
         for region in walk.walk(source, runs=DATA):
             if not isinstance(region, Batches):
@@ -126,7 +126,7 @@ MOST_KEYS: Final = 1 << 18
 def _by_offset(cuts: list[Cut], gone: list[Segment], left: list[Segment], swaps: list[Segment]) -> list[Cut]:
     """Return ``cuts`` with the numbers of lost user records: of ``gone``, at offsets that no segment of ``left`` has.
 
-    An offset in two segments counts once. ``superseded`` is the number of lost records that compaction removed. If a
+    An offset in two segments counts once. ``superseded``: the number that compaction may have removed. If a
     swap file is damaged or has offsets above those of ``gone``, ``cuts`` are returned unchanged.
     """
     if not any(cut.records for cut in cuts) or not _are_of(gone, swaps):
@@ -165,22 +165,25 @@ def _batches(each: Segment) -> Iterator[RecordBatch | None]:
 
 
 class Removed(NamedTuple):
-    """A segment that a start removes. ``records``: the number of its lost user records, without compacted ones."""
+    """A segment that a start removes. ``records``: the number of its lost user records, except superseded ones.
+
+    Offsets of an earlier removed segment do not count again.
+    """
 
     segment: Segment
     records: int
     first: int
-    """The lowest offset that no segment has after the start."""
+    """The lowest offset of its user records that no segment has after the start, also of a superseded one."""
     fits: bool
-    """Whether the segment shares no offset with the segments that remain after the broker's start."""
+    """Whether its range of offsets overlaps that of no segment that remains after the broker's start."""
 
 
 def only_in_removed(partition: Partition) -> Iterator[Removed]:
     """Yield each ``.deleted`` or discarded ``.swap`` segment with user records that no segment has after a start.
 
-    Records that compaction removed do not count. A ``.deleted`` segment up to the first live base offset is skipped:
-    retention deleted it (``UnifiedLog.deleteSegments`` never deletes all segments). Raises FailsError if a broker
-    cannot load the swaps.
+    Records that compaction may have removed do not count. A ``.deleted`` segment up to the first live base offset is
+    skipped: retention deleted it (``UnifiedLog.deleteSegments`` never deletes all segments). Raises FailsError if a
+    broker cannot load the swaps.
     """
     suffix = f".{file_names.LOG}.{file_names.DELETED}"
     deleted = [each for each in partition.segments if each.path.endswith(suffix) and each.size]
