@@ -180,22 +180,23 @@ class Dump:
         from kdump.segments.log_end import end_of_log
 
         reader, tail = self.reader(), self.options.tail
-        live: dict[str, LiveReader] = {}
+        live: list[LiveReader] = []
         for partition in partitions:
             after = None if tail is None else end_of_log(partition).offset - 1
             if tail:
                 for item in reader.tail(partition, tail):
                     after = max(after or -1, item.last_offset) if isinstance(item, SelectedBatch) else after
                     yield item
-            live[partition.folder] = LiveReader(reader, partition, after)
-        looked = time.monotonic()
+            live.append(LiveReader(reader, partition, after))
+        folders, looked = {partition.folder for partition in partitions}, time.monotonic()
         while live or any(map(os.path.isdir, paths)):
-            for each in live.values():
+            for each in live:
                 yield from each.poll()
             if time.monotonic() - looked >= LOOK:
                 finder = Finder(self.options.wanted, Reporter(fail=self.session.fail))
-                new = [partition for partition in finder.find(paths) if partition.folder not in live]
-                live |= {partition.folder: LiveReader(reader, partition) for partition in new}
+                new = [partition for partition in finder.find(paths) if partition.folder not in folders]
+                live += [LiveReader(reader, partition) for partition in new]
+                folders.update(partition.folder for partition in new)
                 looked = time.monotonic()
             yield None
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kdump.errors import UnreadableError
+from kdump.log_dirs.file_names import SEGMENT_NAME
 from kdump.log_dirs.finder import Finder
 from kdump.log_reader.batch_selection import BatchSelection
 from kdump.records.record_batch import RecordBatch
@@ -57,6 +58,8 @@ class LiveReader:
 
     def _find_new(self) -> bool:
         base = self._segments[0].base_offset if self._segments else None
+        if self._segments and SEGMENT_NAME.fullmatch(self._segments[0].path.rpartition("/")[2]) is None:
+            return False  # a copy under another name, which a broker does not continue
         for partition in Finder().find([self._partition.folder], self._partition.files):
             if partition.folder == self._partition.folder:
                 self._segments += [

@@ -496,6 +496,15 @@ def test_following_a_log_dir_meets_partitions_that_appear(folder):
     assert followed.stop() == (130, "\n")
 
 
+def test_following_files_of_one_folder_reads_each_of_them(tmp_path):
+    files = [tmp_path / name for name in ("0.bin.log", "copy.log", "0.bin.log.old.log")]
+    for base, path in zip((0, 0, 7), files, strict=True):
+        path.write_bytes(forge.batch([forge.record(None, b"v")], base_offset=base))
+    followed = Followed(*files)
+    assert sorted(followed.lines(3)) == [0, 0, 7]
+    assert followed.stop() == (130, "\n")
+
+
 def test_a_limit_of_no_records_ends_at_once(folder):
     words = [folder.parent, "--limit", "0", "--topic", "absent", "-o", "jsonl"]
     followed = kdump("dump", *words, "--follow", timeout=20)
