@@ -715,10 +715,7 @@ class _StartFindings:
         evidence = {**facts.evidence, **{what: at for what, at in checkpoints.items() if is_credible(at)}}
         end = log.log_end_offset if facts.end is None else max(facts.end, log.log_end_offset or 0)
         most = max(evidence.values(), default=0)
-        is_in_stray = not self._records(log) and any(
-            _named_stray(other) and self._records(other) and other.topic_id in {None, self.context.ids.get(log.topic)}
-            for other in self.by_partition[log.topic, log.partition]
-        )  # reported with the stray folder
+        is_in_stray = not self._records(log) and self._held(log) is not None  # reported with the stray folder
         is_clean = log.log_dir in self.start.clean
         beyond = {what: offset for what, offset in evidence.items() if offset > (end or 0)}
         mark = log.high_watermark if len(self.context.replicas.get((log.topic, log.partition), ())) == 1 else None

@@ -169,8 +169,8 @@ class Partition(NamedTuple):
     def topic_id(self, wrong: Callable[[str], None]) -> bytes | None:
         """Return the topic id of ``partition.metadata``, or None if the file is missing or invalid.
 
-        ``wrong`` receives a sentence about an invalid file. A broker does not start with an invalid file, so every
-        command must report it as damage. Raises UnreadableError.
+        ``wrong`` receives a sentence about an invalid file. Such a file stops a broker or takes its log dir offline, so
+        every command must report it as damage. Raises UnreadableError.
         """
         from kdump.formats import partition_metadata
 

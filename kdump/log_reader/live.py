@@ -59,7 +59,7 @@ class LiveReader:
     def _find_new(self) -> bool:
         base = self._segments[0].base_offset if self._segments else None
         if self._segments and SEGMENT_NAME.fullmatch(self._segments[0].path.rpartition("/")[2]) is None:
-            return False  # a copy under another name, which a broker does not continue
+            return False
         for partition in Finder().find([self._partition.folder], self._partition.files):
             if partition.folder == self._partition.folder:
                 self._segments += [

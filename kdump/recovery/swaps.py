@@ -165,10 +165,7 @@ def _batches(each: Segment) -> Iterator[RecordBatch | None]:
 
 
 class Removed(NamedTuple):
-    """A segment that a start removes. ``records``: the number of its lost user records, except superseded ones.
-
-    Offsets of an earlier removed segment do not count again.
-    """
+    """A segment that a start removes. ``records``: its lost user records, without superseded and repeated offsets."""
 
     segment: Segment
     records: int
@@ -181,9 +178,8 @@ class Removed(NamedTuple):
 def only_in_removed(partition: Partition) -> Iterator[Removed]:
     """Yield each ``.deleted`` or discarded ``.swap`` segment with user records that no segment has after a start.
 
-    Records that compaction may have removed do not count. A ``.deleted`` segment up to the first live base offset is
-    skipped: retention deleted it (``UnifiedLog.deleteSegments`` never deletes all segments). Raises FailsError if a
-    broker cannot load the swaps.
+    Not counted: records that compaction may have removed, and ``.deleted`` segments up to the first live base offset:
+    retention deleted them (``UnifiedLog.deleteSegments`` never deletes all). Raises FailsError if swaps cannot load.
     """
     suffix = f".{file_names.LOG}.{file_names.DELETED}"
     deleted = [each for each in partition.segments if each.path.endswith(suffix) and each.size]
