@@ -707,7 +707,7 @@ class _BrokerRun:
             directory = self._assigned_directory(log)
             if directory is None or folder.parsed.state or log.outcome not in SERVED or log.outcome is None:
                 continue
-            if log_dir in down:
+            if log_dir in down or log.assigned_id != log.topic_id:  # the folder has the name of another topic
                 continue
             is_named = int.from_bytes(directory, "big") >= broker_dirs.RESERVED
             if directory in live or directory <= UNASSIGNED or (is_named and not has_all):  # or MIGRATING, which is 0
@@ -737,7 +737,7 @@ class _BrokerRun:
             if self.options.configs.get(CLEANER, "true").strip().lower() != "false":
                 late.append((file_names.CLEANER_OFFSETS, Code.CLEANER_CHECKPOINT_BROKEN))
             for name, code in late:
-                entry = each.entry(name)
+                entry = each.entry(name) if name in names(each) else None
                 if entry is None or entry.is_folder or self._read_before(each, name) is not None:
                     continue
                 try:
@@ -798,7 +798,12 @@ def _is_old(log_dir: LogDirFiles) -> bool:
     if names(log_dir) & {METADATA_FOLDER, file_names.BOOTSTRAP_SNAPSHOT}:
         return False
     folders = (entry.path for entry in log_dir.entries.values() if entry.is_folder)
-    return all(log_dir.files.look(posixpath.join(path, file_names.PARTITION_METADATA)) is None for path in folders)
+    try:
+        return all(log_dir.files.look(posixpath.join(path, file_names.PARTITION_METADATA)) is None for path in folders)
+    except StoreError:
+        raise
+    except UnreadableError:  # the file may be there
+        return False
 
 
 def _ignored(log_dir: LogDirFiles, name: str, parsed: file_names.FolderName, path: str) -> LogStart:

@@ -1747,3 +1747,14 @@ def test_a_start_does_not_read_the_log_of_a_folder_that_it_deletes(broker, clean
     start, logs = started(broker)
     assert (start["starts"], start["offlineLogDirs"], logs["idem", 9, name]) == (True, [], ("deleted", None, None))
     assert "recovery" not in {code for code, _ in findings(broker)[1]}, "a start truncates no log that it deletes"
+
+
+def test_a_folder_with_the_id_but_not_the_name_of_a_topic_is_loaded(broker):
+    """A broker finds the partition of a folder by the topic id alone (``LogManager.isStrayKraftReplica``)."""
+    (broker / "d1" / "plain-0").rename(broker / "d1" / "old-0")
+    log = broker / "d1" / "__cluster_metadata-0" / f"{0:020}.log"
+    change = metadata_value("PartitionChangeRecord", 1, partitionId=0, topicId=IDS["plain"], directories=[b"\x19" * 16])
+    log.write_bytes(log.read_bytes() + records(change, base=5))
+    start, logs = started(broker)
+    assert start["starts"] is True
+    assert (logs["old", 0, "old-0"][0], logs["plain", 0, None][0]) == ("loaded", "created-empty")
