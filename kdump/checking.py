@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from functools import partial
+from itertools import starmap
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from kdump.checks import across_log_dirs, whole_partition
@@ -239,7 +240,7 @@ LOG_DIR_FILES: Final = frozenset({*READERS, file_names.BOOTSTRAP_SNAPSHOT})
 def log_dirs(
     paths: tuple[str, ...], partitions: Iterable[Partition], configs: Mapping[str, str]
 ) -> list[tuple[Files, str]]:
-    """Return log dirs for dry starts: PATHs if ``configs`` has a node.id, else those of ``partitions`` in PATHs."""
+    """Return log dirs for dry starts: PATHs if a node.id is given, else those of ``partitions`` with LOG_DIR_FILES."""
     if node_id(configs) is not None:
         return _each_once(place for path in paths for place in _place(path))
     given = [each for path in paths for each in _given(path)]
@@ -275,11 +276,8 @@ def _each_once(places: Iterable[tuple[Files, str]]) -> list[tuple[Files, str]]:
 
 
 def _given(path: str) -> Iterator[tuple[object, str]]:
-    """Yield the storage (file system, archive or store) and path of a PATH, or of each match of a glob."""
-    for files, inside in _place(path):
-        found = [inside] if files is not LOCAL or files.look(inside) is not None else files.glob(inside)
-        for each in found:
-            yield _place_and_path(files, each)
+    for place in _place(path):
+        yield _place_and_path(*place)
 
 
 def _place_and_path(files: Files, path: str) -> tuple[object, str]:
@@ -288,18 +286,31 @@ def _place_and_path(files: Files, path: str) -> tuple[object, str]:
 
 
 def _place(path: str) -> Iterator[tuple[Files, str]]:
+    """Yield the storage (file system, archive or store) and path of a PATH, or of each match of a glob."""
     from kdump.log_dirs.remote import as_written, places
 
     for files, inside in places([path], as_written):
         for each in inside:
-            entry = None
-            try:
-                entry = files.look(each) if files is LOCAL else None
-                is_plain = files is not LOCAL or (entry is not None and entry.is_folder)
-                place = None if is_plain else _archive(each, entry)
-            except UnreadableError:  # the finder reports it
-                continue
-            yield (files, each if entry is None else entry.path) if place is None else place
+            if files is LOCAL:
+                yield from _local_place(each)
+            else:
+                yield files, each
+
+
+def _local_place(path: str) -> Iterator[tuple[Files, str]]:
+    entry = place = None
+    try:
+        entry = LOCAL.look(path)
+        place = None if entry is not None and entry.is_folder else _archive(path, entry)
+    except UnreadableError:  # the finder reports it
+        if entry is None:
+            yield LOCAL, path
+        return
+    matches = [] if entry or place else [each for each in LOCAL.glob(path) if each != path]  # itself: a broken link
+    for each in matches:
+        yield from _local_place(each)
+    if not matches:
+        yield place or (LOCAL, path if entry is None else entry.path)
 
 
 def _archive(path: str, entry: Entry | None) -> tuple[Files, str] | None:
@@ -326,11 +337,15 @@ def searchable(paths: tuple[str, ...], configs: Mapping[str, str]) -> tuple[str,
     """Return the PATHs to search; with a node.id, without absent local paths and files that are not archives."""
     if node_id(configs) is None:
         return paths
-    return tuple(path for path in paths if any(_is_folder(*place) for place in _place(path)))
+    return tuple(path for path in paths if not (found := [*_place(path)]) or any(starmap(_may_be_folder, found)))
 
 
-def _is_folder(files: Files, path: str) -> bool:
-    return files is not LOCAL or os.path.isdir(path)  # noqa: PTH112  pathlib is slow
+def _may_be_folder(files: Files, path: str) -> bool:
+    try:
+        entry = None if files is not LOCAL else LOCAL.look(path)
+    except UnreadableError:  # the finder reports it
+        return True
+    return files is not LOCAL or (entry is not None and entry.is_folder)
 
 
 def _options(name: str | None, configs: Mapping[str, str], wanted: Wanted, interval: int) -> StartOptions:

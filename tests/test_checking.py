@@ -1,5 +1,6 @@
 """A check reads the files of a log dir once; a StoreError in a dry start does not end the other parts."""
 
+import errno
 import json
 import shutil
 from itertools import combinations
@@ -8,7 +9,7 @@ import pytest
 
 from kdump import checking
 from kdump.broker_start import broker_dirs, start
-from kdump.errors import StoreError
+from kdump.errors import StoreError, UnreadableError
 from kdump.formats import checkpoints
 from kdump.log_dirs import file_names
 from kdump.log_dirs.finder import Finder
@@ -158,3 +159,27 @@ def test_log_dirs_stay_in_the_order_of_their_first_paths(tmp_path):
     one, two = f"{tmp_path}/d1", f"{tmp_path}/d2"
     given = checking.log_dirs([one, two, f"{one}/"], [], {"node.id": "1"})
     assert [path for _, path in given] == [one, two]
+
+
+@pytest.mark.parametrize("configs", [{}, {"node.id": "1"}])
+def test_a_log_dir_in_a_closed_folder_is_not_left_out(tmp_path, monkeypatch, configs):
+    closed, look = f"{tmp_path}/closed/d2", LocalFiles.look
+
+    def denied(self, path):
+        if path == closed:
+            raise UnreadableError.of(path, PermissionError(errno.EACCES, "Permission denied"))
+        return look(self, path)
+
+    monkeypatch.setattr(LocalFiles, "look", denied)
+    assert checking.searchable((closed,), configs) == (closed,)
+    assert [path for _, path in checking.log_dirs((closed,), [], configs)] == [closed] * len(configs)
+
+
+def test_a_glob_names_the_log_dirs_of_a_broker(tmp_path, monkeypatch, capfd):
+    for name in ("d1", "d2"):
+        log_dirs.write(tmp_path / name, f"orders-{name[1]}", {0: forge.batch([forge.record(b"k", b"v")])})
+        log_dirs.node(tmp_path / name, 7)
+    more = ["--config", "node.id=7"]
+    expected = run(monkeypatch, capfd, ["check", "-o", "jsonl", f"{tmp_path}/d1", f"{tmp_path}/d2", *more])
+    assert f"{tmp_path}/d2/orders-2" in expected[1]
+    assert run(monkeypatch, capfd, ["check", "-o", "jsonl", f"{tmp_path}/d[12]", *more]) == expected

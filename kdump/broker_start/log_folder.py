@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from kdump import kernel
 from kdump.broker_start.outcome import LogStart, StartCause, StartOutcome
-from kdump.errors import DamageError, UnreadableError
+from kdump.errors import DamageError, StoreError, UnreadableError
 from kdump.findings.codes import Code, FindingCode
 from kdump.formats import leader_epoch, partition_metadata
 from kdump.formats.checkpoint_text import NumberDamageError
@@ -106,11 +106,17 @@ class LogDirFiles:
 
     @property
     def exists(self) -> bool:
-        return self._found is not None
+        return self.is_folder or self._found is not None
 
-    @property
+    @cached_property
     def is_folder(self) -> bool:
-        return self._found is not None and self._found.is_folder
+        """Whether it is a folder. True if this cannot be read: then :attr:`entries` raises UnreadableError."""
+        try:
+            return self._found is not None and self._found.is_folder
+        except StoreError:
+            raise
+        except UnreadableError:
+            return True
 
     @cached_property
     def entries(self) -> "dict[str, Entry]":

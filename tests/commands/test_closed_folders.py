@@ -136,6 +136,28 @@ def test_files_of_another_account_decide_nothing(log_dir, monkeypatch, capfd, cl
         assert "Permission denied" in err
 
 
+@pytest.mark.parametrize("configs", [(), ("--config", "node.id=1")], ids=["found", "given"])
+@pytest.mark.parametrize("closed", ["", "d2"])
+def test_a_closed_log_dir_does_not_end_the_check_of_another(log_dir, tmp_path, monkeypatch, capfd, closed, configs):
+    meta = "version=1\ncluster.id=nub61tcETP6KClWv92MVHg\nnode.id=1\n"
+    (log_dir / "meta.properties").write_text(meta)
+    write(tmp_path / "mount/d2", "users-0", {0: b""})
+    (tmp_path / "mount/d2/meta.properties").write_text(meta)
+    close(tmp_path / "mount" / closed, monkeypatch)
+    status, out, err = run(monkeypatch, capfd, "check", log_dir, tmp_path / "mount/d2", *configs)
+    assert (status, "mount/d2: Permission denied" in err) == (1, True)
+    assert "2 segments, 2 batches" in out
+    assert "broker 1" in out.splitlines()[-1] or "DO NOT START broker 1 yet" in out
+
+
+def test_a_closed_folder_of_a_log_dir_without_ids_does_not_end_the_check(log_dir, monkeypatch, capfd):
+    (log_dir / "recovery-point-offset-checkpoint").write_text("0\n0\n")
+    close(log_dir / "payments-0", monkeypatch)
+    status, out, err = run(monkeypatch, capfd, "check", log_dir)
+    assert (status, "payments-0: Permission denied" in err) == (1, True)
+    assert "1 segment, 1 batch" in out
+
+
 def test_the_command_for_the_owner_of_closed_files_is_printed_once(log_dir, monkeypatch, capfd):
     for folder in log_dir.iterdir():
         (log_dir / folder / "partition.metadata").write_text("version: 0\n")
