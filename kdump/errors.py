@@ -46,10 +46,7 @@ class UsageError(KdumpError):
 
 
 class UnreadableError(KdumpError):
-    """A file or folder cannot be read or written: missing, no permission, an I/O fault (exit status 1).
-
-    ``errno`` is the error number of the operating system; None if kdump itself found the reason.
-    """
+    """A file or folder cannot be read or written (exit status 1). ``errno`` is the number of an OSError, or None."""
 
     def __init__(self, path: object, reason: str, hint: str = "") -> None:
         super().__init__(f"{path}: {reason}" + (f" ({hint})" if hint else ""))
@@ -58,7 +55,7 @@ class UnreadableError(KdumpError):
 
     @classmethod
     def of(cls, path: object, error: Exception, where: str = "") -> Self:
-        """Return the error for an exception of the operating system. ``where`` is the beginning of its message."""
+        """Return the error for an exception. ``where`` is the beginning of the reason."""
         made = cls(path, f"{where}{getattr(error, 'strerror', None) or error}")
         made.errno = getattr(error, "errno", None)
         return made
@@ -70,7 +67,7 @@ class UnreadableError(KdumpError):
 
     @property
     def is_denied(self) -> bool:
-        """Whether kdump's account lacks a permission, which a broker's account may have."""
+        """Whether the system denied access (EACCES): a broker's account may have the permission."""
         return self.errno == errno.EACCES
 
     @property
@@ -101,7 +98,7 @@ class DamageError(KdumpError):
     """Bytes that do not follow the format.
 
     ``kind`` is a stable word for programs ("crc", "record size", "codec"). ``reason`` is a sentence for people.
-    ``position`` is the byte of the wrong field. A parser counts from the start of its structure; :meth:`at` returns the
+    ``position`` is the byte of the wrong field or structure. A parser counts from its own start; :meth:`at` returns the
     damage with the position in the file. ``expected`` and ``found`` are values of the field (see :func:`brief`).
     """
 
@@ -173,7 +170,7 @@ def reports(texts: Sequence[str]) -> str:
 
 
 def brief(value: object) -> object:
-    """Return a value for a message: "5 zero bytes" for only NULs; cut above :data:`LONGEST_VALUE` characters."""
+    """Return a value for a message: "5 zero bytes" for a text of NULs; cut above :data:`LONGEST_VALUE` characters."""
     text = str(value)
     return _zeros(text) or (value if len(text) <= LONGEST_VALUE else _cut(text, text))
 
@@ -241,7 +238,7 @@ class Reporter(NamedTuple):
 
     ``damage`` receives a sentence on damaged bytes. ``wrong`` receives a sentence on an index or checkpoint that is not
     used. ``note`` receives a sentence that does not change the exit status. ``fail`` receives the error of an
-    unreadable file. ``progress`` receives the number of bytes read.
+    unreadable file. ``progress`` receives the number of bytes read since its last call.
     """
 
     damage: Callable[[str], None] = discard

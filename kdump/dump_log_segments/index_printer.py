@@ -51,7 +51,7 @@ NEAR: Final = 1 << 18
 def by_offset(run: DumpRun, log: LocalFile, index: OffsetIndex) -> bytearray:
     """Return a byte for each entry of an ``.index``: 0 if compiled code confirmed the entry by a header, else 1.
 
-    All are 1 without compiled code, with a --max-message-size below 1, and if the release compares first offsets.
+    All are 1 with --cache drop or a --max-message-size below 1, and if the release compares first offsets.
     """
     most = run.options.max_message_size
     if not kernel.COMPILED or most <= 0 or run.state.names_first_offset or run.dialect.message:
@@ -72,8 +72,8 @@ def by_offset(run: DumpRun, log: LocalFile, index: OffsetIndex) -> bytearray:
 def by_time(run: DumpRun, log: LocalFile, index: TimeIndex, offsets: OffsetIndex) -> bytearray:
     """Return a byte for each entry of a ``.timeindex``: 0 if compiled code confirmed the entry, else 1.
 
-    The batches are found through the ``.index`` (``offsets``). All are 1 without compiled code, for releases before
-    0.11, and if the ``.index`` does not rise in offset and position, or ends in zeros.
+    The batches are found through the ``.index`` (``offsets``). All are 1 with --cache drop, for releases before 0.11,
+    and if the ``.index`` does not rise in offset and position, or ends in zeros.
     """
     most = min(log.size, run.options.max_batch_bytes + LOG_OVERHEAD.size)
     if run.dialect.message or not kernel.COMPILED or offsets.zero_tail or not offsets.rises():
@@ -119,7 +119,7 @@ def offset_index_is_sane(state: StateDialect, path: str, index: OffsetIndex) -> 
         raise DamageError(
             "sanity check",
             f"{path}: the last offset is too low",
-            expected=f"above {index.base_offset}",
+            expected=f"{index.base_offset + state.sanity_above_base} or more",
             found=last,
         )
     _holds_whole_entries(path, index)

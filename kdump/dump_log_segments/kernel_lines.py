@@ -2,7 +2,7 @@
 
 ``KernelLines`` prints batches of magic 2, ``KernelEntries`` messages of magic 0 and 1. Both compile a line into a
 :class:`Shape` for all batches or messages of the same kind: literals, and slots that compiled code fills in. Malformed
-batches, messages with faults or under a decoder switch, and control and large records are left to log_printer.
+batches and messages, control and large records, and records of messages under a decoder switch are left to log_printer.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ WHOLE: Final = 1 << 18
 """Largest compressed batch, in decompressed bytes, whose lines are made in one call, or not at all if malformed."""
 SLOTS: Final = slots(OTHERS)
 OF_BATCH: Final = {**SLOTS, "count": SLOTS["records_count"]}
-"""Field -> its number in SLOTS. Batches with the same attributes, crc_valid and delete horizon share other fields."""
+"""Field -> its number in SLOTS. Batches with equal attributes, crc_valid and delete horizon have equal other fields."""
 OF_RECORD: Final = {name: slot for name, slot in OF_BATCH.items() if name != "crc"}
 OF_RECORDS: Final = {"is_valid": True, "crc": None}
 """Values of these fields in lines of magic 2 records, which have no checksum of their own."""
@@ -305,7 +305,7 @@ def encoded(parts: Iterable[str | int]) -> list[Part]:
 
 
 def shown(content: Iterable[tuple[bytes, str]], decoders: Decoders) -> list[Part]:
-    """Return each text of ``content``, and after it the slot that prints ``key`` or ``value``, its second item."""
+    """Return each text of ``content``, and after it the slot for its second item (key, value or decoded)."""
     way = f"{decoders.spelling}_" if decoders.spelling else ""
     return [part for text, name in content for part in (text + decoders.prefix, SLOTS_OF_TEXTS[way + name])]
 

@@ -1,5 +1,5 @@
 # ruff: noqa: E501  a table is easiest to read with one row per line
-"""The table of finding codes: level, condition, action, and the class of Kafka that has the rule.
+"""The table of finding codes: level, condition, action, and the source of the rule, such as a class of Kafka.
 
 A code is stable: scripts may rely on it. A finding may have a lower level than its code, for example on a copy, or in a
 folder that a broker removes. ``python -m tools.docs.finding_codes`` writes the docs page.
@@ -18,7 +18,7 @@ _START: Final = "Run the command of the finding, if it has one."
 
 
 class FindingCode(str):
-    """A row: the code, the gravest level of its findings, the condition, the action, and the source of the rule."""
+    """A row: the code, the gravest level of its findings, the condition, the action (may be empty), and the source."""
 
     level: str
     sentence: str

@@ -173,7 +173,7 @@ class AbortedRanges:
     """The offset ranges of aborted transactions by producer, which a consumer uses to skip aborted records."""
 
     def __init__(self, aborted: Iterable[AbortedTxn | EndedTransaction]) -> None:
-        """``aborted`` are entries of ``.txnindex`` or ended transactions. Committed transactions are ignored."""
+        """``aborted`` are entries of ``.txnindex`` or ended transactions. Commits and empty ones are ignored."""
         ranges: dict[int, list[tuple[int, int]]] = {}
         for transaction in aborted:
             if isinstance(transaction, EndedTransaction) and not transaction.aborted:

@@ -354,7 +354,7 @@ def _deletions(question: Question) -> list[Reason]:
 
 
 def _is_old(question: Question, span: int) -> bool:
-    """Return whether the ``.deleted`` file with the offset is older than ``span`` ms. True if its time is unknown."""
+    """Return whether the ``.deleted`` file with the offset is older than ``span`` ms. True if this is unknown."""
     partition = question.block.partition
     segments = [one for one in partition.deleted if (one.base_offset or 0) <= question.offset]
     if not segments or question.offset not in question.block.deleted.records:

@@ -64,7 +64,7 @@ class Observer(Protocol):
         """Called with each break."""
 
     def together(self) -> None:
-        """Called at the end of each batch after which no metadata transaction is open."""
+        """Called after a batch if no metadata transaction is open, but not after the batch with the offset ``to``."""
 
 
 class MetadataReplay:

@@ -1,7 +1,7 @@
 """Collects the records of a split in one table for each subject, with the typed columns of the subject.
 
-A record without a usable schema, or whose value does not fit the types of its subject, gets no subject, no keyDecoded
-and no valueDecoded; ``problem`` and ``why`` have the reason. A batch's metadata name its subject (:func:`subject_of`).
+Values without a usable schema, and values that do not fit the types of their subject, have no subject, no keyDecoded
+and no valueDecoded; ``why`` has any reason. Neither do control records. See :func:`subject_of` for a batch's subject.
 """
 
 from __future__ import annotations
