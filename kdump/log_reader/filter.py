@@ -183,7 +183,7 @@ class Filter(NamedTuple):
             yield from (header.value for header in record.headers)
 
     def _is_found_in(self, parts: Iterable[bytes | None]) -> bool:
-        return any(search(grep, part) for part in parts if part for grep in self.greps)
+        return any(search(grep, part) for part in parts if part is not None for grep in self.greps)
 
 
 def _latest(batch: RecordBatch) -> int:

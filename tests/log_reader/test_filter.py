@@ -9,6 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdump.log_reader.filter import Filter, linear, search
+from kdump.records.magic_2 import Batch
+from testing import forge
 
 SAME = [
     rb"[a-z]{,3};",
@@ -77,6 +79,13 @@ def test_a_long_text_takes_no_quadratic_time(source):
     pattern = re.compile(source)
     assert linear(pattern) is not None
     assert not search(pattern, b"a" * 1_000_000 + b"!")
+
+
+@pytest.mark.parametrize("source", [rb"^$", rb"x*"])
+@pytest.mark.parametrize(("key", "value"), [(b"", None), (None, b""), (None, None)])
+def test_an_empty_text_may_match_and_a_null_may_not(source, key, value):
+    batch = Batch(memoryview(forge.batch([forge.record(key, value)])), 0, 75)
+    assert Filter(greps=(re.compile(source),)).takes(batch, next(batch.records())) is ((key, value) != (None, None))
 
 
 def test_only_a_filter_for_all_or_all_committed_records_takes_runs():
