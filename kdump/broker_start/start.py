@@ -168,7 +168,8 @@ class _BrokerRun:
             if metadata is not None and not metadata.log.log_end_offset:
                 self.bootstrap_release = ".".join(map(str, release.minor_of(self.bootstrap_level))) or None
             self.fatal += self._refused_configs()
-            self._voter(directories.get(self.metadata_dir))
+            if not any(each.is_closed and each.log_dir is self.metadata_dir for each in found):
+                self._voter(directories.get(self.metadata_dir))
         elif not self.is_kraft:
             text = "meta.properties belongs to a broker with ZooKeeper: only ZooKeeper has the list of its partitions"
             self.unknown.append(StartCause(code=Code.METADATA_ELSEWHERE, file=None, text=text))

@@ -150,6 +150,17 @@ def test_a_closed_log_dir_does_not_end_the_check_of_another(log_dir, tmp_path, m
     assert "broker 1" in out.splitlines()[-1] or "DO NOT START broker 1 yet" in out
 
 
+def test_an_unread_directory_id_is_not_a_wrong_one(log_dir, monkeypatch, capfd):
+    (log_dir / "meta.properties").write_text("version=1\ncluster.id=nub61tcETP6KClWv92MVHg\nnode.id=1\n")
+    endpoint = b"\x01" + bytes(3)
+    voters = forge.record(bytes([0, 0, 0, 6]), bytes([0, 0, 2, 0, 0, 0, 1]) + b"\x11" * 16 + endpoint + b"\x01\0\0\0")
+    write(log_dir, "__cluster_metadata-0", {0: forge.batch([voters], attributes=0x20)})
+    close(log_dir / "meta.properties", monkeypatch)
+    status, out, _ = run(monkeypatch, capfd, "check", log_dir, "--config", "node.id=1")
+    assert status == 1
+    assert "directory.id" not in out
+
+
 def test_a_closed_folder_of_a_log_dir_without_ids_does_not_end_the_check(log_dir, monkeypatch, capfd):
     (log_dir / "recovery-point-offset-checkpoint").write_text("0\n0\n")
     close(log_dir / "payments-0", monkeypatch)
