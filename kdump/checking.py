@@ -343,7 +343,7 @@ def searchable(paths: tuple[str, ...], configs: Mapping[str, str]) -> tuple[str,
 def _may_be_folder(files: Files, path: str) -> bool:
     try:
         entry = None if files is not LOCAL else LOCAL.look(path)
-    except UnreadableError:  # the finder reports it
+    except UnreadableError:
         return True
     return files is not LOCAL or (entry is not None and entry.is_folder)
 

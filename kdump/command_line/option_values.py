@@ -197,7 +197,7 @@ MOMENT: Final = Parsed("time", moment)
 DURATION: Final = Parsed("duration", duration)
 """A duration in ms: ``15m``, ``7d``, ``1h30m``."""
 CONFIG: Final = Parsed("config", _config)
-"""A config of a topic: ``TOPIC:KEY=VALUE``."""
+"""A config of a topic, or of all: ``TOPIC:KEY=VALUE`` or ``*:KEY=VALUE``."""
 
 
 class Release(click.ParamType[tuple[int, ...]]):

@@ -2,7 +2,7 @@
 
 A key begins with the int16 type of the record. A value begins with the int16 version of its layout; a null value is a
 deletion. Before 4.1 Kafka called the type the version of the key: types 0 and 1 were versions of OffsetCommit. Since
-4.1 type 0 is LegacyOffsetCommit. Source: ``org.apache.kafka.coordinator.group.generated``, before 2.8
+4.1 type 0 is LegacyOffsetCommit. Source: Kafka's generated classes such as ``OffsetCommitValue``, before 2.8
 ``kafka.coordinator.group.GroupMetadataManager``; KIP-62, 211, 320, 345, 848, 932, 1071.
 """
 
