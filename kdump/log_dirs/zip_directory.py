@@ -146,7 +146,7 @@ def _overlapping(listed: list[zipfile.ZipInfo]) -> set[zipfile.ZipInfo]:
 
 def start_of_content(descriptor: int, member: ZipMember, name: str) -> int:
     """Return the position of a member's content. Raises UnreadableError."""
-    head = os.pread(descriptor, _LOCAL.size, member.header)
+    head = _read(descriptor, member.header, _LOCAL.size, name)
     if len(head) < _LOCAL.size or not head.startswith(_LOCAL_SIGNATURE):
         raise UnreadableError(
             name, f"the zip has no member at byte {member.header}, where its directory expects this one"
@@ -160,7 +160,7 @@ def start_of_content(descriptor: int, member: ZipMember, name: str) -> int:
 
 def content(descriptor: int, member: ZipMember, name: str) -> Iterator[bytes]:
     """Yield the decompressed content of a member. Raises UnreadableError, also for a wrong size or CRC at the end."""
-    blocks = _packed(descriptor, start_of_content(descriptor, member, name), member.packed_size)
+    blocks = _packed(descriptor, start_of_content(descriptor, member, name), member.packed_size, name)
     if member.method == _DEFLATED:
         blocks = inflated(blocks, name, wbits=-zlib.MAX_WBITS)
     elif member.method in _UNPACKED:
@@ -190,10 +190,17 @@ def _amount(size: int, expected: int) -> str:
     return "more" if size > expected else str(size)
 
 
-def _packed(descriptor: int, position: int, size: int) -> Iterator[bytes]:
-    while size > 0 and (block := os.pread(descriptor, min(BLOCK, size), position)):
+def _packed(descriptor: int, position: int, size: int, name: str) -> Iterator[bytes]:
+    while size > 0 and (block := _read(descriptor, position, min(BLOCK, size), name)):
         yield block
         position, size = position + len(block), size - len(block)
+
+
+def _read(descriptor: int, position: int, size: int, name: str) -> bytes:
+    try:
+        return os.pread(descriptor, size, position)
+    except OSError as reason:
+        raise UnreadableError.of(name, reason) from reason
 
 
 def _modified(extra: bytes) -> int | None:

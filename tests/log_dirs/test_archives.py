@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import errno
 import gc
 import gzip
 import io
@@ -16,6 +17,7 @@ import shlex
 import shutil
 import struct
 import tarfile
+import types
 import zipfile
 import zlib
 
@@ -466,6 +468,26 @@ def test_links_in_a_zip(tmp_path):
     done = values(path)
     assert (done.returncode, done.stdout) == (0, b"in the archive\n" * 2)
     assert done.stderr.count(b" is left out: it ") == 4
+
+
+def test_a_disk_error_in_a_zip_is_of_its_member(tmp_path, monkeypatch):
+    stored = zipfile.ZipInfo(f"s-0/{LOG}")
+    path = zipped(tmp_path / "a.zip", [(f"t-0/{LOG}", RECORD), (stored, RECORD), link(f"u-0/{LOG}", f"../t-0/{LOG}")])
+    with zipfile.ZipFile(path) as file:
+        begins = file.start_dir
+
+    def failing(descriptor, size, position):
+        if position < begins:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return os.pread(descriptor, size, position)
+
+    monkeypatch.setattr(zip_directory, "os", types.SimpleNamespace(**{**vars(os), "pread": failing}))
+    found = archives.opened(LOCAL, LOCAL.look(str(path)))
+    assert found.left_out == [(f"u-0/{LOG}", "is a link that cannot be read: Input/output error")]
+    for topic in ("t", "s"):
+        with pytest.raises(UnreadableError, match="Input/output error") as raised:
+            found.open(f"{topic}-0/{LOG}")
+        assert (raised.value.path, raised.value.errno) == (f"{path}:{topic}-0/{LOG}", errno.EIO)
 
 
 def test_a_bomb_in_a_zip_is_bounded(tmp_path, monkeypatch):
