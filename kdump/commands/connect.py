@@ -12,6 +12,7 @@ from kdump.command_line.options import LIMITS, REMOTE, SHOW_SECRETS, add, remote
 from kdump.command_line.session import Session
 from kdump.errors import many
 from kdump.log_dirs.remote import shown_paths
+from kdump.primitives.messages import did_you_mean
 
 if TYPE_CHECKING:
     from kdump.answers.collector import AnswerLine
@@ -80,6 +81,10 @@ def command(paths: tuple[str, ...], *, output: str, quiet: bool, **given: Any) -
             skipped = many(cluster.skipped, "record")
             run.note(f"{names.configs}: skipped {skipped} that Kafka Connect did not write")
     if given["connectors"]:
+        known = {line.connector for line in lines}  # type: ignore[attr-defined]  # lines of this answer
+        for glob in given["connectors"]:
+            if not (run.statuses or any(is_selected(name, glob) for name in known)):
+                run.note(f"there is no connector {glob!r} in these paths{did_you_mean(glob, known)}")
         lines = [line for line in lines if any(is_selected(line.connector, glob) for glob in given["connectors"])]  # type: ignore[attr-defined]  # lines of this answer
     write_answer(lines, output, tables.tables)
     run.sum_up()

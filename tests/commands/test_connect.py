@@ -62,6 +62,9 @@ def test_the_table(logs):
 
 def test_one_connector(logs):
     assert {line["connector"] for line in lines(logs, "--connector", "s*")} == {"sink-2", "stopped-1"}
+    assert run(logs, "--connector", "Sink-2").stderr == (
+        b"note: there is no connector 'Sink-2' in these paths; did you mean 'sink-2'?\n"
+    )
 
 
 def test_names_that_say_nothing(logs, tmp_path):
