@@ -94,7 +94,7 @@ class CheckedPartition(NamedTuple):
     begins: Mapping[str, int] = {}
     """Kind of file beside the log -> the highest possible log start offset that it proves."""
     has_sound_files: bool = False
-    """Whether the files of the leader epochs and of the topic id are valid or absent."""
+    """Whether the folder was listed, and the files of the leader epochs and of the topic id are valid or absent."""
     topic_id: bytes | None = None
     """The topic id of ``partition.metadata``, if it is valid."""
     has_sound_indexes: bool = False

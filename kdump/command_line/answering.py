@@ -120,8 +120,8 @@ class Answering:
     def partitions(self, paths: Sequence[str] | None = None, loose: Name = BY_PATH) -> list[Partition]:
         """Return the selected partitions of ``paths`` (by default all paths), and the partitions of topics in ``also``.
 
-        With ``also`` and ``every_folder``, return all. Report absent topics. A log outside a partition folder, if the
-        user gave its path, gets the name ``loose`` (BY_PATH: a name made of its records or path).
+        With ``also`` and ``every_folder``, return all. Unless ``topics`` replaced them, report absent topics. A log
+        outside a partition folder, if the user gave its path, gets the name ``loose`` (BY_PATH: from records or path).
         """
         wanted = self.asked._replace(topics=(), partitions=frozenset()) if self._also else self.asked
         finder = Finder(wanted, self.session.report._replace(note=discard))

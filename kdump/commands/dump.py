@@ -75,7 +75,7 @@ SECTIONS: Final = {
     "--fail-without-match",
     "fails_without_match",
     is_flag=True,
-    help="Exit with status 1 if no record matches.",
+    help="Exit with status 1 if a complete search finds no record.",
 )
 @click.option("--count", is_flag=True, help="Print only the number of records.")
 @click.option(

@@ -87,9 +87,9 @@ def command(
       kdump get orders-0@1234 --in /var/kafka --remote /var/tiered
       kdump get @1234 --in segment-of-a-customer.log
 
-    @1234 alone selects this offset in every partition in PATH. If no PATH has the partition, kdump searches segments
-    whose folders are not named like a partition. A wrong crc of the batch is an error on standard error. --batch and
-    --hexdump show the batch of an unreadable record.
+    @1234 alone selects this offset in every partition in PATH. If no PATH has the partition, kdump searches the PATHs
+    that are files, for segments whose folders are not named like a partition. A wrong crc of the batch is an error on
+    standard error. --batch and --hexdump show the batch of an unreadable record.
 
     Exit status: 0 found; 1 something cannot be read; 2 wrong usage; 3 damage was found; 4 only an index is wrong; 5 the
     files lack the record.
