@@ -272,7 +272,7 @@ class OffsetIndexCheck(IndexFileCheck):
                 of_offset = entry.offset <= good.offset
                 was, found = (good.offset, entry.offset) if of_offset else (good.position, entry.position)
                 what = "an offset" if of_offset else "a position"
-                fault = Fault(Code.ORDER, f"has {what} at or below that of the previous entry", f"above {was}", found)
+                fault = Fault(Code.ORDER, f"has {what} at or below that of an earlier entry", f"above {was}", found)
             if fault is None and verdict == FIRST and names_last:
                 fault = Fault(
                     Code.OFFSET,

@@ -160,7 +160,7 @@ class TimeIndexCheck(IndexFileCheck):
                 of_time = entry.timestamp <= good.timestamp
                 was, found = (good.timestamp, entry.timestamp) if of_time else (good.offset, entry.offset)
                 what = "a timestamp" if of_time else "an offset"
-                fault = Fault(Code.ORDER, f"has {what} at or below that of the previous entry", f"above {was}", found)
+                fault = Fault(Code.ORDER, f"has {what} at or below that of an earlier entry", f"above {was}", found)
             if fault is None:
                 good = entry
                 continue

@@ -150,10 +150,10 @@ class TxnIndexCheck(IndexFileCheck):
         for slot, entry in enumerate(self.entries):
             fault = self.faults.get(slot)
             if fault is None and entry.last_offset <= last:
-                text = "has a last offset at or below that of the previous entry"
+                text = "has a last offset at or below that of an earlier entry"
                 fault = Fault(Code.ORDER, text, f"above {last}", entry.last_offset)
             if fault is None and entry.last_stable_offset < stable:
-                text = "has a last stable offset below that of the previous entry"
+                text = "has a last stable offset below that of an earlier entry"
                 fault = Fault(Code.ORDER, text, f"{stable} or more", entry.last_stable_offset)
             if fault is None:
                 last, stable = entry.last_offset, entry.last_stable_offset

@@ -158,6 +158,15 @@ def test_swapped_and_doubled_offset_entries():
     assert wrong(check(index=offsets(*doubled))) == [("index", "order", 3)]
 
 
+def test_an_entry_after_a_wrong_one_is_compared_with_the_last_correct_one():
+    (offset, position), beside = ENTRIES[1], (107, ENTRIES[2][1] + 1)
+    found = check(index=offsets(*ENTRIES[:2], beside, (offset, position), *ENTRIES[4:]))
+    assert wrong(found) == [("index", "position", 2), ("index", "order", 3)]
+    (order,) = [each for each in found if each.kind == "order"]
+    assert "has an offset at or below that of an earlier entry" in order.text
+    assert (order.expected, order.found) == (f"above {offset}", offset)
+
+
 @pytest.mark.parametrize(
     ("slot", "entry", "kind"),
     [
