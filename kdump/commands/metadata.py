@@ -24,7 +24,7 @@ from kdump.primitives.messages import did_you_mean
 from kdump.primitives.timestamps import iso_or_ms
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
     from kdump.answers.metadata.cluster_image import ClusterImage
     from kdump.answers.metadata.events import Event
@@ -216,10 +216,16 @@ def _events(run: Answering, log: MetadataLog, request: MetadataRequest) -> int:
                 yield event if request.show_secrets else without_secrets(event)
 
     status = run.answer(meant(), tables.events)
-    for name in request.topics:
-        if not any(takes((name,), topic) for topic in seen):
-            run.session.note(f"no event names the topic {name!r}{did_you_mean(name, seen)}")
+    _note_absent(run, request.topics, seen, "no event names the topic {!r}")
     return status
+
+
+def _note_absent(run: Answering, topics: Iterable[str], known: Collection[str], text: str, other: str = "") -> None:
+    from kdump.answers.metadata.answer import takes
+
+    for name in topics:
+        if not any(takes((name,), topic) for topic in known):
+            run.session.note(f"{text.format(name)}{did_you_mean(name, known) or other}")
 
 
 def _diff(run: Answering, log: MetadataLog, wanted: str, request: MetadataRequest) -> int:
@@ -240,6 +246,9 @@ def _diff(run: Answering, log: MetadataLog, wanted: str, request: MetadataReques
         if other is None:
             return run.session.status
         earlier, later = (_image(run, each, request.offset, request.at) for each in (log, other))
+    _note_absent(
+        run, request.topics, {*earlier.topics.by_name, *later.topics.by_name}, "neither image has a topic {!r}"
+    )
     found = (each for each in differences(earlier, later) if takes(request.topics, each.topic))
     return run.answer(found if request.show_secrets else map(difference_without_secrets, found), tables.differences)
 
@@ -257,16 +266,13 @@ def _define(run: Answering, image: ClusterImage, form: str, *, show_secrets: boo
 
 
 def _show(run: Answering, image: ClusterImage, request: MetadataRequest, *, list_topics: bool, tree: str | None) -> int:
-    from kdump.answers.metadata.answer import image_records, record_line, record_text, takes, topic_lines
+    from kdump.answers.metadata.answer import image_records, record_line, record_text, topic_lines
     from kdump.printers.answer_lines import write_texts
     from kdump.printers.answer_tables import metadata as tables
 
     topics, show = request.topics, {"show_secrets": request.show_secrets}
-    for name in topics:
-        known = image.topics.by_name
-        if not any(takes((name,), topic) for topic in known):
-            near = did_you_mean(name, known) or "; --events lists topics that were deleted"
-            run.session.note(f"no topic {name!r} is in this image{near}")
+    deleted = "; --events lists topics that were deleted"
+    _note_absent(run, topics, image.topics.by_name, "no topic {!r} is in this image", deleted)
     if list_topics:
         return run.answer(topic_lines(image, topics, **show), tables.topics)
     if tree is not None:

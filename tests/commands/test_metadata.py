@@ -46,6 +46,13 @@ def test_difference_of_two_snapshots():
     assert lines(names[0], "--diff", names[1]) == lines(LOG, "--diff", "77..147")
 
 
+def test_a_misspelled_topic_of_a_difference_is_noted():
+    done = kdump("metadata", LOG, "--diff", "77..147", "--topic", "Idem")
+    assert (done.returncode, done.stdout) == (0, b"Differences: 0\n")
+    assert done.stderr == b"note: neither image has a topic 'Idem'; did you mean 'idem'?\n"
+    assert kdump("metadata", LOG, "--diff", "77..147", "--topic", "idem").stderr == b""
+
+
 def test_all_but_the_records_of_a_snapshot_hide_secrets():
     secrets = {
         str(line["data"][name]).encode()
