@@ -202,10 +202,10 @@ class KernelRows:
 
     def _of_batch(self, shape: Shape) -> Iterator[Bytes]:
         writer = self.writer
-        while writer.left:
+        while left := writer.left:
             lines = writer.lines(None, shape, CHUNK)
             writer.gaps.clear()
-            if not lines:
+            if writer.left == left:  # lines may be empty: a format string may have only fields that are empty
                 raise self._stuck()
             yield lines
 

@@ -489,6 +489,21 @@ def test_a_record_that_reaches_into_the_next_batch_is_damage(tmp_path):
     assert same_in_runs(path) >= 1
 
 
+@pytest.mark.parametrize("template", [parse("%h"), parse("%k%s"), parse(""), raw("")], ids=["%h", "%k%s", "", "raw"])
+@pytest.mark.parametrize("codec", [compression.NONE, compression.GZIP])
+def test_batches_of_which_no_byte_is_printed_are_no_fault(template, codec, tmp_path):
+    path = tmp_path / NAME
+    records = b"".join(forge.record(None, None, offset=number) for number in range(3))
+    path.write_bytes(forge.batch([compression.compress(codec, records)], count=3, attributes=codec))
+
+    def kind(out, columns):
+        return Plain(out, template)
+
+    assert same(path, kind=kind) == 1
+    assert printed(found(path), unread=True, kind=kind) == (b"", 1)
+    same_in_runs(path, kind=kind)
+
+
 @pytest.mark.parametrize("kind", [JsonLines, JsonArray])
 @pytest.mark.parametrize("limit", [1, 1 << 20])
 def test_batches_without_records_say_nothing(limit, kind, tmp_path, monkeypatch):
