@@ -153,7 +153,7 @@ class _BrokerRun:
         self.offline |= verified.offline
         directories = {each.log_dir: each.ids.directory_id for each in found if each.ids is not None}
         self.is_kraft = self.broker.is_kraft or bool(closed or self.fatal)
-        starts: bool | None = None if closed else True
+        starts: bool | None = True
         self.decides = not closed
         metadata: MetadataStart | None = None
         if not self.is_complete and METADATA_FOLDER not in names(self.metadata_dir):
@@ -193,6 +193,8 @@ class _BrokerRun:
         logs += self._of_dirs_not_loaded(logs)
         if self.fatal:
             starts = False
+        elif any(cause.code is Code.FILE_UNREADABLE for cause in self.unknown):
+            starts = None
         return BrokerStart(
             release=self.options.release.name,
             node_id=self.node_id,

@@ -205,7 +205,7 @@ def _segment(
                 _begin(segment, log, is_last=is_last, until=until)
                 may_share = options.jobs > 1 and options.tap is None and log.may_share
                 if not (may_share and _share(options.jobs, source, log, indexes)):
-                    run(_regions(segment, source, log, options.tap), [log, indexes])
+                    run(_regions(segment, source, log, options.tap), [indexes, log])
                 log = None  # when the segment is read again, only its indexes are checked
             indexes.finish()
         if not checker.lacks_transactions:
@@ -238,7 +238,7 @@ def _share(jobs: int, source: OpenSource, log: LogCheck, indexes: _IndexPass) ->
     )
     with closing(parts) as made:
         for each in made:
-            run(shared_segment.whole(each, source), [log, indexes])
+            run(shared_segment.whole(each, source), [indexes, log])
     return True
 
 
@@ -313,6 +313,7 @@ class _IndexPass:
 
 
 def _end(segment: Segment, source: OpenSource, region: Damage | Padding | Trailing) -> list[Finding]:
+    walk.raise_above_limit(source, region)
     if zero_tail(source, region.position, source.size) == region.position:
         zeros = padding(source, region.position, source.size)
         text = f"{zeros} follow the last batch: the file was preallocated and not trimmed"

@@ -24,7 +24,7 @@ from __future__ import annotations
 import posixpath
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kdump.errors import DamageError, FailingDiskError
+from kdump.errors import DamageError, FailingDiskError, LimitError
 from kdump.findings.codes import Code, FindingCode
 from kdump.formats import producer_snapshot, record_layout, txn_index
 from kdump.formats.sparse_index import DEFAULT_INTERVAL
@@ -40,6 +40,7 @@ from kdump.recovery.segment_end import (
     LoadFailure,
     at,
     base_of,
+    failure_of,
     indexed_at,
     lost,
     read_next_offset,
@@ -385,6 +386,7 @@ class _Start:
             for region in walk.walk(source, indexed_at(each, start) if base_of(each) < start else 0, runs=DATA):
                 fault = ""
                 if isinstance(region, Damage):
+                    walk.raise_above_limit(source, region)
                     raise FailsError(f"{at(each, region.at)}: {region.reason}", each.name, Code.RECORD_SIZE)
                 if not isinstance(region, Batches):
                     return
@@ -392,6 +394,8 @@ class _Start:
                     try:
                         searching = region.greatest(self.rules.searched) < start
                     except DamageError as damage:  # the base offset is inside a compressed wrapper message
+                        if isinstance(damage, LimitError):
+                            raise failure_of(each, region.position, damage) from None
                         fault = damage.reason
                 if fault or (fault := _marker_fault(each, region.first)):
                     raise FailsError(f"{at(each, region.position)}: {fault}", each.name, Code.CONTROL_RECORD)
@@ -412,8 +416,7 @@ class _Start:
                     try:
                         region.base_offset  # noqa: B018  reading it decompresses the wrapper
                     except DamageError as damage:
-                        text = f"{at(last, region.position)}: {damage.reason}"
-                        raise FailsError(text, last.name, Code.LOG_UNREADABLE) from None
+                        raise failure_of(last, region.position, damage) from None
 
     def find_new_records(self, last: Segment, end: int) -> None:
         """Set ``hidden_by`` if a fetch at the log end offset begins past the end of the segment, by its ``.index``."""
@@ -485,6 +488,7 @@ def _recover(each: Segment, interval: int) -> _Recovered:
     with each.open() as source:
         for region in _recoverable(source, index):
             if not isinstance(region, Batches):
+                walk.raise_above_limit(source, region)
                 reason = getattr(region, "reason", ENDS_INSIDE)
                 break
             if reason := _invalid(region.first):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
-from kdump.errors import DamageError, FailingDiskError
+from kdump.errors import DamageError, FailingDiskError, KdumpError, LimitError, UnreadableError
 from kdump.findings.codes import Code, FindingCode
 from kdump.formats.offset_index import OffsetIndex
 from kdump.log_dirs import file_names
@@ -60,6 +60,13 @@ class FailsError(Exception):
     def __init__(self, text: str, file: str, code: FindingCode, *, is_io: bool = False) -> None:
         super().__init__(text)
         self.failure = LoadFailure(text, file, code, is_io)
+
+
+def failure_of(each: Segment, position: int, damage: DamageError) -> KdumpError | FailsError:
+    """Return the error for a wrapper that cannot be decompressed; a broker fails unless only kdump has a limit."""
+    if isinstance(damage, LimitError):
+        return UnreadableError(each.name, f"byte {each.start + position}: {damage.reason}")
+    return FailsError(f"{at(each, position)}: {damage.reason}", each.name, Code.LOG_UNREADABLE)
 
 
 def base_of(each: Segment) -> int:
@@ -155,11 +162,11 @@ def search_end(each: Segment, searched: str, target: int, position: int, stop: i
                 try:
                     highest = region.greatest(searched)
                 except DamageError as damage:  # the base offset is inside a compressed wrapper message
-                    text = f"{at(each, region.position)}: {damage.reason}"
-                    raise FailsError(text, each.name, Code.LOG_UNREADABLE) from None
+                    raise failure_of(each, region.position, damage) from None
                 found = found or highest >= target
                 next_offset = region.last_offset + 1
             elif isinstance(region, Damage):
+                walk.raise_above_limit(source, region)
                 raise FailsError(f"{at(each, region.at)}: {region.reason}", each.name, Code.RECORD_SIZE)
     if next_offset is None:
         return None
