@@ -5,9 +5,9 @@ end. Without a log, a node that is the only controller begins a new one.
 
 These prevent the start: a log that cannot be loaded, another topic id, a damaged ``quorum-state``, and a broken
 ``bootstrap.checkpoint`` (:func:`bootstrap`). A broken, misnamed or missing snapshot prevents it, too. So does a
-metadata.version or record that the release does not support and, on a controller, a record that cannot be replayed.
-Sources: Kafka's KafkaMetadataLog (KafkaRaftLog from 4.1), FileQuorumStateStore, KafkaRaftClient,
-KRaftControlRecordStateMachine, RecordsSnapshotReader and QuorumController.
+metadata.version or record that the release does not support, a record that cannot be decoded and, on a controller, one
+that cannot be applied. Sources: Kafka's KafkaMetadataLog (KafkaRaftLog from 4.1), FileQuorumStateStore,
+KafkaRaftClient, KRaftControlRecordStateMachine, RecordsIterator, RecordsSnapshotReader and QuorumController.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from kdump.answers.metadata.cluster_image import ClusterImage
 from kdump.answers.metadata.image import SnapshotFile, load
 from kdump.answers.metadata.records import METADATA_VERSION, level_name
-from kdump.answers.metadata.replay import MetadataReplay
+from kdump.answers.metadata.replay import Effect, MetadataReplay
 from kdump.broker_start import log_folder
 from kdump.broker_start.log_folder import METADATA_FOLDER
 from kdump.broker_start.outcome import LogStart, StartCause, StartOutcome
@@ -52,6 +52,14 @@ _SNAPSHOT_ENDS: Final = tuple(
 """A file name with one of these suffixes must begin with an end offset and an epoch."""
 
 
+STOPS: Final = {
+    Effect.NOT_APPLIED: (Code.METADATA_REPLAY_BROKEN, "a controller of 3.3 or later stops at it with a fatal fault"),
+    Effect.NOT_DECODED: (Code.METADATA_REPLAY_BROKEN, "brokers and controllers stop at it"),
+    Effect.NOT_KNOWN: (Code.METADATA_TOO_NEW, "brokers and controllers stop at it"),
+}
+"""The effects of records in the metadata log that prevent the start: others, such as gaps in the offsets, do not."""
+
+
 class MetadataStart(NamedTuple):
     """The metadata log after a start. ``image`` may lack records; it is None for an empty or unloadable log."""
 
@@ -62,6 +70,8 @@ class MetadataStart(NamedTuple):
     """Whether the log is loaded and has records, and no segment is truncated. A snapshot may still replace the log."""
     voters: tuple[int, ...] = ()
     """The voters of the quorum in ``quorum-state``."""
+    of_controllers: tuple[StartCause, ...] = ()
+    """Those of ``fatal`` that stop only controllers."""
 
 
 class Opening(NamedTuple):
@@ -170,15 +180,16 @@ def _with_snapshots(
         text = "the metadata log is empty: if this node is the only controller, it begins a new log without topics"
         cause = StartCause(code=Code.METADATA_LOG_EMPTY, file=folder.name, text=text)
         return MetadataStart(loaded.with_causes(cause), None, tuple(fatal), is_whole=False)
+    of_controllers: list[StartCause] = []
     if whole is None:
-        image, broken = _replay(newest, segments, end, of.release, folder)
+        image, broken = _replay(newest, segments, end, of.release, folder, of_controllers)
     else:
         image, broken = whole, [] if newest is None else list(_snapshot(newest, of.release))
     broken = broken or list(_levels(image, newest, of.release, folder))
     if not is_whole and not fatal:
         text = f"the metadata log ends at offset {end}: later changes are lost"
         loaded = loaded.with_causes(StartCause(code=Code.METADATA_LOG_SHORT, file=folder.name, text=text))
-    return MetadataStart(loaded, image, (*fatal, *broken), is_whole)
+    return MetadataStart(loaded, image, (*fatal, *broken), is_whole, of_controllers=tuple(of_controllers))
 
 
 def _snapshot_names(folder: log_folder.LogFolder) -> Iterator[StartCause]:
@@ -231,16 +242,23 @@ def _replay(
     end: int,
     release: StartRelease,
     folder: log_folder.LogFolder,
+    of_controllers: list[StartCause],
 ) -> tuple[ClusterImage, list[StartCause]]:
-    """Return the image of the newest snapshot and the later records, and the causes that stop the node."""
+    """Return the image of the newest snapshot and the later records, and the causes that stop the node.
+
+    Add those that stop only a controller to ``of_controllers``, too.
+    """
     broken: list[StartCause] = []
     whole: list[int] = []  # the offsets below which no record is missing
 
     def breaks(found: Break) -> None:
         whole.append(min(found.offset, image.end_offset or found.offset))
-        if found.record:  # nodes accept gaps in the offsets
-            text = f"{found.cause}: a controller of 3.3 or later stops at it with a fatal fault"
-            broken.append(StartCause(code=Code.METADATA_REPLAY_BROKEN, file=folder.name, text=text, offset=min(whole)))
+        if found.effect in STOPS:
+            code, effect = STOPS[found.effect]
+            cause = StartCause(code=code, file=folder.name, text=f"{found.cause}: {effect}", offset=min(whole))
+            broken.append(cause)
+            if found.effect is Effect.NOT_APPLIED:
+                of_controllers.append(cause)
 
     image = ClusterImage()
     if newest is not None:

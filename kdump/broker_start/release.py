@@ -141,8 +141,10 @@ def _unread(value: bytes, messages: dict[int, MessageSchema], release: tuple[int
     from kdump.internal_topics.interpreter import FRAME
     from kdump.internal_topics.schema import by_type
 
-    if len(value) < 3 or value[0] != FRAME or max(value[1:3]) > 0x7F:
+    if len(value) < 3 or max(value[:3]) > 0x7F:
         return ""
+    if value[0] != FRAME:
+        return f"frame version {value[0]} is unknown"
     number, version = value[1], value[2]
     message = messages.get(number)
     if message is None:

@@ -63,6 +63,7 @@ ADVICE: Final = {
     Code.TWO_FOLDERS: "Keep a copy of both folders. Then move away the folder that lacks records.",
     Code.METADATA_REPLAY_BROKEN: "Copy __cluster_metadata-0 from another controller, if its log lacks this record. If "
     "all controllers have the record, kdump rebuild-cluster writes new log dirs without it.",
+    Code.METADATA_TOO_NEW: "Start the release that last ran with these log dirs.",
     Code.CONFIG_REFUSED: "Start the previous release, and set a valid value there with kafka-configs.sh --alter.",
     Code.QUORUM_STATE_BROKEN: "Move the file away: the node then starts, but has forgotten its vote.",
     Code.PARTITION_METADATA_BROKEN: "Write the file with the topic id from the metadata log.",

@@ -323,6 +323,34 @@ def test_a_release_needs_to_know_the_level_of_each_feature(broker, feature, leve
     assert (start["starts"], codes(start["fatal"])) == (not fatal, ["metadata-too-new"] * fatal)
 
 
+@pytest.mark.parametrize("roles", ["broker", "broker,controller"])
+@pytest.mark.parametrize("release", ["4.3.1", "4.4.0"])
+@pytest.mark.parametrize(
+    ("value", "code"),
+    [
+        (b"\x02\x0c\x00", "metadata-too-new"),  # frame version 2
+        (b"\x01\x7d\x00", "metadata-too-new"),  # record type 125
+        (b"\x01\x02\x7d", "metadata-too-new"),  # version 125
+        (b"\x01\x02\x00", "metadata-replay-broken"),  # no fields
+        (b"\x01", "metadata-replay-broken"),
+        (b"", "metadata-replay-broken"),
+        (None, "metadata-replay-broken"),
+    ],
+)
+def test_no_node_starts_with_a_metadata_record_that_cannot_be_decoded(broker, value, code, release, roles):
+    """RecordsIterator decodes the whole log when a node starts (KRaftControlRecordStateMachine)."""
+    log = broker / "d1" / "__cluster_metadata-0" / f"{0:020}.log"
+    log.write_bytes(log.read_bytes() + forge.batch([forge.record(None, value)], base_offset=5))
+    start, _ = started(broker, configs=("node.id=1", f"process.roles={roles}"), release=release)
+    assert (start["starts"], codes(start["fatal"])) == (False, [code])
+
+
+def test_a_node_starts_with_a_gap_in_the_metadata_log(broker):
+    log = broker / "d1" / "__cluster_metadata-0" / f"{0:020}.log"
+    log.write_bytes(log.read_bytes() + records(metadata_value("NoOpRecord"), base=7))
+    assert started(broker)[0]["starts"] is True
+
+
 @pytest.mark.parametrize(
     ("old", "new", "fatal"),
     [

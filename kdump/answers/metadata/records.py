@@ -52,11 +52,12 @@ class MetadataRecord(NamedTuple):
 
 
 class Undecoded(NamedTuple):
-    """A record that cannot be decoded, and the reason."""
+    """A record that cannot be decoded, and the reason. ``is_known``: kdump has a schema of its type and version."""
 
     offset: int
     timestamp: int
     reason: str
+    is_known: bool = True
 
 
 class Appended(NamedTuple):
@@ -116,7 +117,8 @@ def _read_data(offset: int, timestamp: int, _: bytes | None, value: bytes | None
     made = decode(TOPIC, None, value)
     found = None if made is None else made.value
     if found is None or found.values is None or found.reason:
-        return Undecoded(offset, timestamp, "its value is null" if found is None else found.reason)
+        reason, is_known = ("its value is null", True) if found is None else (found.reason, found.known)
+        return Undecoded(offset, timestamp, reason, is_known)
     return MetadataRecord(offset, timestamp, found.name, found.values)
 
 

@@ -5,10 +5,11 @@ The records of a metadata transaction are applied together at its EndTransaction
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from kdump.answers.metadata.records import Appended, MetadataRecord, ReplayError, Undecoded, appended
-from kdump.errors import DamageError
+from kdump.errors import DamageError, LimitError
 from kdump.internal_topics import cluster_metadata
 from kdump.primitives.wire import INT64_END
 
@@ -23,6 +24,24 @@ BEGIN, END, ABORT = "BeginTransactionRecord", "EndTransactionRecord", "AbortTran
 BOUNDS = frozenset((BEGIN, END, ABORT))
 
 
+class Effect(Enum):
+    """The effect of a break on brokers and controllers.
+
+    Sources: MetadataBatchLoader, QuorumController; RecordsIterator, which decodes the whole log when a node starts;
+    KafkaMetadataLog, which requires a snapshot at the log start offset.
+    """
+
+    NOT_APPLIED = (
+        "kdump skips the record; a controller of 3.3 or later stops at the record with a fatal fault, "
+        "and a broker logs an error and skips the record"
+    )
+    NOT_DECODED = "kdump skips the records that it cannot read; no broker and no controller starts with them"
+    NOT_KNOWN = "kdump skips the record; only a release that can read it starts"
+    NOT_READ = "kdump skips the batch"
+    GAP = "brokers and controllers do not notice the gap: they apply the later records without these changes"
+    NO_BEGINNING = "a broker or controller whose log begins here does not start without a snapshot of these records"
+
+
 class Break(NamedTuple):
     """A problem in a replay: a record that cannot be applied, or missing or unreadable records. Replay goes on."""
 
@@ -32,23 +51,20 @@ class Break(NamedTuple):
     record: str
     """The name of the message, or empty if it is unknown."""
     reason: str
+    effect: Effect
 
     @property
     def text(self) -> str:
         """A sentence about the break, with the effect on brokers and controllers."""
-        return f"{self.cause}; {KAFKA_DOES}"
+        return f"{self.cause}; {self.effect.value}"
 
     @property
     def cause(self) -> str:
         """Like :attr:`text`, without the effect."""
+        if self.effect in {Effect.GAP, Effect.NO_BEGINNING}:
+            return f"offset {self.offset}: {self.reason}"
         what = f" ({self.record})" if self.record else ""
         return f"offset {self.offset}{what} cannot be replayed: {self.reason}"
-
-
-KAFKA_DOES = (
-    "kdump skips the record; a controller of 3.3 or later stops at the record with a fatal fault, "
-    "and a broker logs an error and skips the record"
-)
 
 
 class Observer(Protocol):
@@ -88,6 +104,7 @@ class MetadataReplay:
         self._at = at
         self._observer = observer
         self._held: list[MetadataRecord] = []
+        self._has_begun = False
 
     def add(self, found: Batches) -> bool:
         """Apply the records of a batch or run; return whether later batches are needed."""
@@ -98,7 +115,8 @@ class MetadataReplay:
         if base >= to or (self._at is not None and batch.timestamp > self._at):
             return False
         if base > image.end_offset:
-            self._gap(base, batch.timestamp)
+            self._gap(base, batch.timestamp, Effect.GAP if self._has_begun else Effect.NO_BEGINNING)
+        self._has_begun = True
         try:
             handlers = self._direct()
             for record in batch.records:
@@ -125,7 +143,8 @@ class MetadataReplay:
             from kdump.rows.redaction import shown
 
             reason = f"the batch cannot be read: {shown(damage, cluster_metadata.TOPIC)}"
-            self._report(Break(image.end_offset, batch.timestamp, "", reason))
+            effect = Effect.NOT_READ if isinstance(damage, LimitError) else Effect.NOT_DECODED
+            self._report(Break(image.end_offset, batch.timestamp, "", reason, effect))
             image.end_offset = max(image.end_offset, batch.last_offset + 1)
         if self._observer is not None and image.open_transaction is None:
             self._observer.together()
@@ -135,14 +154,15 @@ class MetadataReplay:
         """The image's handlers for direct calls. Empty in a transaction and with an observer, which need more steps."""
         return self.image.handlers if self._observer is None and self.image.open_transaction is None else {}
 
-    def _gap(self, offset: int, timestamp: int) -> None:
+    def _gap(self, offset: int, timestamp: int, effect: Effect = Effect.GAP) -> None:
         reason = f"the records from offset {self.image.end_offset} up to this offset are missing"
-        self._report(Break(offset, timestamp, "", reason))
+        self._report(Break(offset, timestamp, "", reason, effect))
         self.image.end_offset = offset
 
     def _take(self, record: MetadataRecord | Undecoded) -> None:
         if isinstance(record, Undecoded):
-            self._report(Break(record.offset, record.timestamp, "", record.reason))
+            effect = Effect.NOT_DECODED if record.is_known else Effect.NOT_KNOWN
+            self._report(Break(record.offset, record.timestamp, "", record.reason, effect))
         elif record.name in BOUNDS:
             self._bound(record)
         elif self.image.open_transaction is not None:
@@ -177,7 +197,7 @@ class MetadataReplay:
             observer.applied()
 
     def _break(self, record: MetadataRecord, reason: str) -> None:
-        self._report(Break(record.offset, record.timestamp, record.name, reason))
+        self._report(Break(record.offset, record.timestamp, record.name, reason, Effect.NOT_APPLIED))
 
     def _report(self, found: Break) -> None:
         self._broken(found)
