@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from kdump.log_dirs.partition import Partition
 
 METADATA_DIR: Final = "metadata.log.dir"
+MIGRATION: Final = "zookeeper.metadata.migration.enable"
+KRAFT_FILES: Final = frozenset({METADATA_FOLDER, file_names.BOOTSTRAP_SNAPSHOT})
 NO_IDS: Final = frozenset({Code.META_PROPERTIES_MISSING, Code.META_PROPERTIES_UNREADABLE})
 """Causes of a missing or broken ``meta.properties`` in a log dir that exists."""
 RESERVED: Final = meta_properties.RESERVED_IDS
@@ -115,8 +117,9 @@ class Verified(NamedTuple):
     offline: Mapping[LogDirFiles, StartCause]
 
 
-def verify(found: Sequence[DirIds], metadata: LogDirFiles, node_id: int | None) -> Verified:
-    """Verify the ids of a broker's log dirs. ``metadata`` is its metadata.log.dir. ``node_id``: from the configs."""
+def verify(broker: BrokerDirs, node_id: int | None) -> Verified:
+    """Verify the ids of a broker's log dirs. ``node_id``: from the configs."""
+    found = broker.ids
     there = [each for each in found if each.ids is not None]
     cluster = next((each.ids.cluster_id for each in there if each.ids and each.ids.cluster_id is not None), None)
     node = node_id
@@ -127,13 +130,33 @@ def verify(found: Sequence[DirIds], metadata: LogDirFiles, node_id: int | None) 
         for each in found
         if each.cause is not None and not each.is_missing and not each.is_closed
     }
-    fatal = _fatal(sorted(found, key=lambda each: each.log_dir.path), metadata, node_id, offline)
+    causes = _fatal_with_zookeeper if broker.is_zookeeper else _fatal
+    fatal = causes(sorted(found, key=lambda each: each.log_dir.path), broker, node_id, offline)
     return Verified(node, cluster, tuple(fatal), offline)
 
 
-def _fatal(
-    found: Sequence[DirIds], metadata: LogDirFiles, node: int | None, offline: Mapping[LogDirFiles, StartCause]
+def _fatal_with_zookeeper(
+    found: Sequence[DirIds], broker: BrokerDirs, node: int | None, offline: Mapping[LogDirFiles, StartCause]
 ) -> Iterator[StartCause]:
+    """Yield the causes that stop a broker with ZooKeeper: it completes a missing or short ``meta.properties``."""
+    yield from _mismatches([each for each in found if each.ids is not None], node)
+    yield from _failed_metadata_dir(broker, offline)
+    for each in found:
+        if each.cause is not None and each.cause.code is Code.LOG_DIR_MISSING:
+            yield each.cause
+
+
+def _failed_metadata_dir(broker: BrokerDirs, offline: Mapping[LogDirFiles, StartCause]) -> Iterator[StartCause]:
+    metadata = broker.required
+    if metadata is not None and (cause := offline.get(metadata)) is not None:
+        text = f"Encountered I/O error in metadata log directory {metadata.name}. {cause.text}"
+        yield StartCause(code=cause.code, file=cause.file, text=text)
+
+
+def _fatal(
+    found: Sequence[DirIds], broker: BrokerDirs, node: int | None, offline: Mapping[LogDirFiles, StartCause]
+) -> Iterator[StartCause]:
+    metadata = broker.metadata_dir
     there = [each for each in found if each.ids is not None]
     if not there and any(each.is_closed for each in found):
         return
@@ -145,9 +168,7 @@ def _fatal(
         )
         return
     yield from _mismatches(there, node)
-    if (cause := offline.get(metadata)) is not None:
-        text = f"Encountered I/O error in metadata log directory {metadata.name}. {cause.text}"
-        yield StartCause(code=cause.code, file=cause.file, text=text)
+    yield from _failed_metadata_dir(broker, offline)
     for each in there:
         if each.log_dir is not metadata and each.log_dir.entry(METADATA_FOLDER) is not None:
             text = (
@@ -229,6 +250,7 @@ class BrokerDirs:
     def __init__(self, found: Sequence[DirIds], options: StartOptions, *, is_complete: bool) -> None:
         self.is_complete = is_complete
         self._is_configured = METADATA_DIR in options.configs
+        self._migrates = options.configs.get(MIGRATION, "").strip().lower() == "true"
         configured = _at(found, options.configs[METADATA_DIR]) if self._is_configured else None
         self.ids = (*found, *(() if configured is None or configured in found else (configured,)))
         self.metadata_dir = (
@@ -250,6 +272,24 @@ class BrokerDirs:
         return any(each.ids is not None and each.ids.version > 0 for each in self.ids)
 
     @property
+    def is_zookeeper(self) -> bool:
+        """Whether the log dirs belong to a broker with ZooKeeper.
+
+        Each readable ``meta.properties`` has version 0, one has a broker.id, and no log dir has a file of KRaft.
+        """
+        there = [each.ids for each in self.ids if each.ids is not None]
+        has_id = any(ids.node_id is not None for ids in there) and not self.is_kraft
+        return has_id and not any(names(each) & KRAFT_FILES for each in self.log_dirs)
+
+    @property
+    def required(self) -> LogDirFiles | None:
+        """The log dir that must be online, besides one of the others: None with ZooKeeper, except in a migration.
+
+        Source: KafkaServer of 3.9 calls ``addMetadataLogDir`` only if the migration is enabled.
+        """
+        return None if self.has_others or (self.is_zookeeper and not self._migrates) else self.metadata_dir
+
+    @property
     def has_others(self) -> bool:
         """Whether a KRaft broker must have further log dirs, because its metadata.log.dir is not known."""
         is_known = self.is_complete or self._is_configured or METADATA_FOLDER in names(self.metadata_dir)
@@ -258,9 +298,7 @@ class BrokerDirs:
     @property
     def dispensable(self) -> list[LogDirFiles]:
         """The log dirs that may be offline: the broker starts if the others are online. A missing log dir is fatal."""
-        if self.has_others:
-            return list(self.log_dirs)
-        return [each for each in self.log_dirs if each is not self.metadata_dir]
+        return [each for each in self.log_dirs if each is not self.required]
 
 
 def brokers(

@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from kdump.broker_start import broker_dirs, log_folder, release
-from kdump.broker_start.broker_dirs import names
+from kdump.broker_start.broker_dirs import KRAFT_FILES, names
 from kdump.broker_start.log_folder import METADATA_FOLDER, NOTHING, KnownLog
 from kdump.broker_start.outcome import (
     CONTROLLERS_HAVE_IT,
@@ -141,7 +141,7 @@ class _BrokerRun:
 
     def run(self) -> BrokerStart:
         found = self.broker.ids
-        verified = broker_dirs.verify(found, self.metadata_dir, self.options.node_id)
+        verified = broker_dirs.verify(self.broker, self.options.node_id)
         self.node_id = verified.node_id
         is_old = not self.is_complete and all(
             (each.is_missing or (each.ids is not None and not each.ids.version)) and _is_old(each.log_dir)
@@ -152,7 +152,7 @@ class _BrokerRun:
         self.unknown += closed
         self.offline |= verified.offline
         directories = {each.log_dir: each.ids.directory_id for each in found if each.ids is not None}
-        self.is_kraft = self.broker.is_kraft or bool(closed or self.fatal)
+        self.is_kraft = not self.broker.is_zookeeper and bool(self.broker.is_kraft or closed or self.fatal)
         starts: bool | None = True
         self.decides = not closed
         metadata: MetadataStart | None = None
@@ -796,7 +796,7 @@ def _not_loaded(folder: LogFolder, cause: StartCause) -> LogStart:
 
 def _is_old(log_dir: LogDirFiles) -> bool:
     """Return whether a log dir has no KRaft files and no ``partition.metadata``, as one of a broker of 0.8."""
-    if names(log_dir) & {METADATA_FOLDER, file_names.BOOTSTRAP_SNAPSHOT}:
+    if names(log_dir) & KRAFT_FILES:
         return False
     folders = (entry.path for entry in log_dir.entries.values() if entry.is_folder)
     try:

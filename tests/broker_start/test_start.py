@@ -250,6 +250,34 @@ def test_a_log_dir_of_a_broker_with_zookeeper_leaves_the_start_open(tmp_path):
     assert (start["starts"], start["nodeId"], logs["plain", 0, "plain-0"][1:]) == (None, 3, (0, 1))
 
 
+@pytest.mark.parametrize(
+    ("file", "content", "offline"),
+    [
+        ("meta.properties", "version=9\n", True),
+        ("recovery-point-offset-checkpoint", "x", True),
+        ("meta.properties", None, False),
+        ("meta.properties", "", False),
+    ],
+)
+@pytest.mark.parametrize("migrates", [False, True])
+@pytest.mark.parametrize("failed", ["d1", "d2"])
+def test_with_zookeeper_no_log_dir_is_that_of_the_metadata(tmp_path, file, content, offline, migrates, failed):
+    """KafkaServer of 3.9 names a metadata.log.dir only in a migration, and completes each meta.properties."""
+    for name in DIRS:
+        folder = tmp_path / name / f"{name}-0"
+        folder.mkdir(parents=True)
+        (folder / f"{0:020}.log").write_bytes(records(b"a"))
+        (tmp_path / name / "meta.properties").write_text("version=0\nbroker.id=3\n")
+        (tmp_path / name / "recovery-point-offset-checkpoint").write_text("0\n0\n")
+    changed = tmp_path / failed / file
+    changed.unlink() if content is None else changed.write_text(content)
+    migration = "zookeeper.metadata.migration.enable=true"
+    start, _ = started(tmp_path, configs=("broker.id=3", *((migration,) if migrates else ())), release="3.9.2")
+    ends = offline and migrates and failed == "d1"
+    assert (start["starts"], bool(start["fatal"])) == (False if ends else None, ends)
+    assert [each.rpartition("/")[2] for each in start["offlineLogDirs"]] == [failed] * offline
+
+
 def test_a_marker_does_not_change_which_logs_begin_elsewhere(broker):
     """The leader in the metadata decides (``TopicDelta.localChanges``), not the marker of the log dir."""
     log = broker / "d1" / "__cluster_metadata-0" / f"{0:020}.log"
