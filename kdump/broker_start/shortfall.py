@@ -104,14 +104,20 @@ def _offsets(log_dir: LogDirFiles, name: str) -> Offsets:
 
 
 def checkpointed(offsets: Callable[[str], Offsets]) -> Checkpointed:
-    """Return high watermarks and recovery points of a log dir; 0 if not credible. ``offsets``: file name -> offsets."""
+    """Return high watermarks and recovery points of a log dir. ``offsets``: file name -> offsets.
+
+    An incredible offset is left out, and so is 0 beside it: the partition may have had records.
+    """
     found: Checkpointed = {}
     for what, name in (
         ("high watermark", file_names.HIGH_WATERMARKS),
         ("recovery point", file_names.RECOVERY_POINTS),
     ):
         for key, offset in offsets(name).items():
-            found.setdefault(key, {})[what] = offset if is_credible(offset) else 0
+            found.setdefault(key, {})[what] = offset
+    for key, marks in found.items():
+        if any(marks.values()):
+            found[key] = {what: offset for what, offset in marks.items() if is_credible(offset)}
     return found
 
 
@@ -126,7 +132,8 @@ def highest(dirs: Mapping[Place, Checkpointed], topic: str, number: int) -> dict
 
 def named_in(dirs: Mapping[Place, Checkpointed], topic: str, number: int) -> Place | None:
     """Return the log dir whose checkpoints have the highest end offset of a partition; None if it is in none."""
-    found = {place: max(each[topic, number].values()) for place, each in dirs.items() if (topic, number) in each}
+    marks = {place: each[topic, number] for place, each in dirs.items() if (topic, number) in each}
+    found = {place: max(each.values(), default=0) for place, each in marks.items()}
     return max(found, key=found.__getitem__, default=None)
 
 

@@ -633,6 +633,24 @@ def test_an_assigned_folder_without_a_directory_id_was_in_the_log_dir_whose_chec
     assert b"d2/idem-1: idem-1 is assigned to broker 1, but has no folder" in kdump("du", "d1", "d2", cwd=broker).stderr
 
 
+@pytest.mark.parametrize(
+    ("mark", "point", "status", "text"),
+    [
+        (0, 0, 0, "the partition was empty"),
+        (1 << 62, 0, 3, "a start creates an empty log"),
+        (-7, -7, 3, "a start creates an empty log"),
+        (1 << 62, 5, 3, "5 records are missing (recovery point: 5)"),
+    ],
+)
+def test_an_incredible_offset_does_not_prove_that_a_missing_partition_was_empty(broker, mark, point, status, text):
+    shutil.rmtree(broker / "d2" / "idem-0")
+    (broker / "d2" / "replication-offset-checkpoint").write_text(f"0\n1\nidem 0 {mark}\n")
+    (broker / "d2" / "recovery-point-offset-checkpoint").write_text(f"0\n1\nidem 0 {point}\n")
+    done = kdump("check", "d1", "d2", "--notes", cwd=broker)
+    assert f"but has no folder: {text}" in done.stdout.decode()
+    assert done.returncode == status
+
+
 @pytest.mark.parametrize(("mark", "missing"), [(2, None), (8, 6)])
 def test_a_promoted_future_folder_lacks_the_records_that_checkpoints_prove(broker, mark, missing):
     """A broker of 3.9.2 made the folder the current one, without 20 records that were cut from it."""
