@@ -466,6 +466,24 @@ def test_of_two_leaders_at_one_offset_the_later_epoch_counts_and_both_are_named(
         ]
 
 
+@pytest.mark.parametrize(
+    ("older", "newer", "reason"),
+    [
+        ({"producer": 1}, {}, "visible"),
+        ({"producer": 1}, {"producer": 2}, "visible"),
+        ({"producer": 2}, {"producer": 1}, "aborted-transaction"),
+        ({"producer": 3}, {}, "visible"),
+    ],
+)
+def test_the_transaction_of_an_older_leader_does_not_decide_about_the_record_of_the_newer(
+    tmp_path, older, newer, reason
+):
+    both = data(1, leader_epoch=3, **older) + data(1, leader_epoch=4, **newer)
+    log = data(0, leader_epoch=3) + both + marker(2, 1, ABORT) + marker(3, 2, COMMIT) + marker(4, 3, ABORT)
+    replica(tmp_path, {0: log})
+    check(one(1, tmp_path), reason, "log", True, reason == "visible")
+
+
 def test_no_record_of_a_truncated_batch_is_visible(tmp_path):
     last = data(3, 3)
     for cut in range(1, len(last)):

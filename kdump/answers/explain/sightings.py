@@ -119,9 +119,14 @@ class Sightings:
 
     def doubt(self) -> None:
         """Set the outcome of the records in ``waiting`` to "unknown"; a marker that is found later still counts."""
-        for waiting in self.waiting.values():
+        for producer_id, waiting in self.waiting.items():
             for offset in waiting:
-                self.records[offset] = self.records[offset]._replace(transaction="unknown")
+                self._end(producer_id, offset, "unknown")
+
+    def _end(self, producer_id: int, offset: int, outcome: TransactionEnd) -> None:
+        found = self.records[offset]
+        if found.batch.producer_id == producer_id and found.transaction != "none":  # else its record is in ``older``
+            self.records[offset] = found._replace(transaction=outcome)
 
     def give_up(self) -> None:
         """Set the outcome of the records in ``waiting`` to "unknown" for good."""
@@ -133,8 +138,7 @@ class Sightings:
         still_waiting = []
         for number in self.waiting.pop(producer_id, []):
             if number < offset:
-                ended: TransactionEnd = "aborted" if marker == control.MARKERS[control.ABORT] else "committed"
-                self.records[number] = self.records[number]._replace(transaction=ended)
+                self._end(producer_id, number, "aborted" if marker == control.MARKERS[control.ABORT] else "committed")
             else:
                 still_waiting.append(number)
         if still_waiting:
