@@ -128,6 +128,8 @@ def read_json(payload: bytes, position: int) -> Any:
         if text.count("[") + text.count("{") > MAX_DEPTH:
             _check_depth(text)
         return json.loads(text, parse_constant=_refuse, parse_float=lambda digits: number(float(digits)))
+    except UndecodableError:
+        raise
     except UnicodeDecodeError as reason:
         raise UndecodableError(f"the JSON is not UTF-8 ({reason.reason})") from None
     except json.JSONDecodeError as reason:

@@ -25,6 +25,15 @@ def test_what_is_no_json_has_a_reason(payload):
         read_json(payload, 0)
 
 
+@pytest.mark.parametrize(
+    ("payload", "reason"),
+    [(b"NaN", "NaN is not JSON"), (b"[" * 201 + b"]" * 201, "the JSON is nested too deep")],
+)
+def test_a_deep_value_is_not_called_malformed(payload, reason):
+    with pytest.raises(UndecodableError, match=f"^{reason}$"):
+        read_json(payload, 0)
+
+
 def test_brackets_in_texts_are_no_levels():
     text = b'["' + b"[" * 300 + b'\\"{"]'
     assert read_json(text, 0) == ["[" * 300 + '"{']
