@@ -224,9 +224,14 @@ class ConnectCluster:
         if value is None:
             self._states.pop(of, None)
             return True
-        if not isinstance(value.get("state"), str):
+        state, generation = value.get("state"), value.get("generation")
+        has_texts = all(isinstance(value.get(name), str | None) for name in ("worker_id", "trace"))
+        if not isinstance(state, str) or type(generation) is not int or not has_texts:
             return False
-        self._states[of] = value
+        known = self._states.get(of, {})
+        is_stale = state == "UNASSIGNED" and known.get("state") == "RUNNING" and known["generation"] >= generation
+        if key["of"] is None or not is_stale:  # a task may run on another worker, whose status came first
+            self._states[of] = value
         return True
 
     def _add_offset(self, timestamp: int, key: str, value: Any) -> bool:
@@ -283,7 +288,9 @@ class ConnectCluster:
 
 def _properties(value: dict[str, Any] | None) -> dict[str, str | None] | None:
     found = (value or {}).get("properties")
-    return found if isinstance(found, dict) else None
+    if not isinstance(found, dict):
+        return None
+    return {name: one if isinstance(one, str | None) else json.dumps(one) for name, one in found.items()}
 
 
 _NAMES: Final = re.compile(r".*(?:connect|config|status|offset|storage).*", re.IGNORECASE | re.DOTALL)

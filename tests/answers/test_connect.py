@@ -81,8 +81,8 @@ def test_states_and_topics():
         connector("a-1"),
         task(0, "a-1"),
         commit(1, "a-1"),
-        ("status", "status-connector-a-1", {"state": "RUNNING", "worker_id": "w:1", "trace": None}),
-        ("status", "status-task-a-1-0", {"state": "FAILED", "worker_id": "w:1", "trace": "java.lang.X\n\tat"}),
+        ("status", "status-connector-a-1", {"state": "RUNNING", "worker_id": "w:1", "trace": None, "generation": 1}),
+        ("status", "status-task-a-1-0", {"state": "FAILED", "trace": "java.lang.X\n\tat", "generation": 1}),
         ("status", "status-topic-t.1:connector-a-1", {"topic": {}}),
         ("status", "status-topic-gone:connector-a-1", {"topic": {}}),
         ("status", "status-topic-gone:connector-a-1", None),
@@ -92,8 +92,31 @@ def test_states_and_topics():
     (line,) = lines(cluster, ConnectTaskLine)
     assert (line.connector, line.task, line.state, line.trace) == ("a-1", 0, "FAILED", "java.lang.X\n\tat")
     of = "status-connector-a"
-    gone = replayed(connector(), ("status", of, {"state": "X"}), ("status", of, None))
+    gone = replayed(connector(), ("status", of, {"state": "X", "generation": 1}), ("status", of, None))
     assert lines(gone, ConnectorLine)[0].state is None
+
+
+@pytest.mark.parametrize(
+    ("before", "generation", "state"),
+    [("RUNNING", 1, "RUNNING"), ("RUNNING", 2, "RUNNING"), ("RUNNING", 3, "UNASSIGNED"), ("FAILED", 2, "UNASSIGNED")],
+)
+def test_a_late_status_of_the_worker_before_does_not_count_for_a_task(before, generation, state):
+    for of in ("connector-a", "task-a-0"):
+        first = ("status", f"status-{of}", {"state": before, "worker_id": "w:2", "generation": 2})
+        late = ("status", f"status-{of}", {"state": "UNASSIGNED", "worker_id": "w:1", "generation": generation})
+        cluster = replayed(connector(), task(0), commit(1), first, late)
+        assert cluster.skipped == 0
+        kind, expected = (ConnectTaskLine, state) if "task" in of else (ConnectorLine, "UNASSIGNED")
+        assert lines(cluster, kind)[0].state == expected
+
+
+def test_values_of_other_types_are_text_in_configs_and_no_status():
+    odd = {"state": "RUNNING", "worker_id": 5, "generation": 1}
+    config = connector(**{"connector.class": {"a": 1}, "tasks.max": 2})
+    cluster = replayed(config, ("status", "status-connector-a", odd))
+    (line,) = lines(cluster, ConnectorLine)
+    assert (line.config["connector.class"], line.config["tasks.max"]) == ('{"a": 1}', "2")
+    assert (line.state, line.worker_id, cluster.skipped) == (None, None, 1)
 
 
 def test_source_offsets_are_the_last_of_each_partition():
@@ -154,6 +177,6 @@ def test_topics_are_known_by_their_keys(keys, role):
 @pytest.mark.parametrize("role", ["configs", "status"])
 def test_a_task_has_a_number_of_java(role, number):
     key = f"task-a-{number}" if role == "configs" else f"status-task-a-{number}"
-    cluster = replayed(connector(), (role, key, {"properties": {}, "state": "RUNNING"}), commit(0))
+    cluster = replayed(connector(), (role, key, {"properties": {}, "state": "RUNNING", "generation": 1}), commit(0))
     assert not lines(cluster, ConnectTaskLine)
     assert lines(replayed(connector(), task("+0", path="/x"), commit(1)), ConnectTaskLine)[0].task == 0
