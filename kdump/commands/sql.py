@@ -171,6 +171,8 @@ def command(words: tuple[str, ...], *, schema: bool, **given: Any) -> int:
     if given["subject"] is not None and given["decode"] == "none":
         given["decode"] = "auto"
     if schema:
+        if given["out"] is not None or given["file"] is not None:
+            raise UsageError("--schema cannot be combined with --out and --file")
         return _schema(words, known, given["output"])
     if _asks_at_prompt(words, given["file"]):
         return _at_prompt(words, given, known)

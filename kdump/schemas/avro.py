@@ -99,7 +99,7 @@ class ResolvingReader:
 
     def read(self, payload: bytes, position: int) -> tuple[Any, int]:
         """Return the value at a position, and the position after it. Raises UndecodableError and MismatchError."""
-        if self._raw:  # Confluent's serializer writes no length, so add it
+        if self._raw:
             rest = payload[position:]
             value, _ = _guarded(self._read, _zigzag_varint(len(rest)) + rest, 0)
             return value, len(payload)

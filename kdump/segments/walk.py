@@ -133,7 +133,7 @@ def _walk(start: int, end: int, window: Window, limit: int) -> Iterator[Region]:
             needed = log_entry.needs(size, magic)
             if needed > len(block) - at:
                 block, at = window.load(position, needed)
-                if len(block) - at < record_layout.LOG_OVERHEAD.size + size:  # the file has shrunk
+                if len(block) - at < record_layout.LOG_OVERHEAD.size + size:
                     break
             region = log_entry.read(block[at : at + needed], offset, size, magic, position, limit=limit)
         except DamageError as damage:

@@ -138,6 +138,7 @@ def test_the_zone_changes_what_is_read_and_not_what_is_printed():
         (["select 1", BROKER, "--redact", "--no-payload"], 2),
         (["select * from records", "gone"], 1),
         (["--schema", "nosuch"], 2),
+        (["--schema", "--out", "x.txt"], 2),
         ([BROKER], 2),
     ],
 )
