@@ -146,7 +146,7 @@ def _take_back(placed: Mapping[Path, tuple[int, int]]) -> None:
 def new_file(
     target: str | os.PathLike[str], *, force: bool = False, access: Access = ANY, note: Note = discard
 ) -> Iterator[BinaryIO]:
-    """Return a file to write. It becomes ``target`` when the block ends, and is deleted if the block fails.
+    """Return a file to write, and create missing folders. It becomes ``target`` when the block ends without an error.
 
     ``force`` replaces an existing file. Without it, raises TakenError if ``target`` exists at the start or at the end
     of the block. Raises UnreadableError if writing fails. ``note`` receives a message for each leftover part.
@@ -172,10 +172,10 @@ def new_folder(
     note: Note = discard,
     resumes: Callable[[Path], bool] | None = None,
 ) -> Iterator[Path]:
-    """Return a folder to fill. It becomes ``target`` when the block ends, and is deleted if the block fails.
+    """Return a folder to fill, and create missing folders above it. It becomes ``target`` when the block ends.
 
     ``resumes`` gets the path of a dead run's folder, and returns whether this run continues in it. If the block fails,
-    a folder for which it returns True is kept. If ``target`` is a folder that is empty or has only an empty
+    the folder is deleted, unless ``resumes`` returns True. If ``target`` is a folder that is empty or has only an empty
     ``lost+found``, it gets the entries of the returned folder. The entry ``last`` is moved last: if it is there, all
     are. Raises the errors of :func:`new_file`, and UsageError if this ``lost+found`` is not writable.
     """
