@@ -530,14 +530,16 @@ def opened(files: Files, entry: Entry) -> Archive | OneFile | None:
 
 
 def reopened(name: str) -> Archive | OneFile:
-    """Open the archive or compressed file of this name. Raises UnreadableError."""
-    entry = LOCAL.look(name)
-    if entry is not None and not entry.is_folder and (place := opened(LOCAL, entry)) is not None:
-        return place
-    inside = within(f"{name}:")
-    if inside is None or inside[0].name != name:
+    """Open the archive or compressed file of this name, which may be in an archive. Raises UnreadableError."""
+    files: Files = LOCAL
+    path = name
+    if LOCAL.look(name) is None and (inside := within(name)) is not None:
+        files, path = inside
+    entry = files.look(path)
+    place = None if entry is None or entry.is_folder else opened(files, entry)
+    if place is None or place.name != name:
         raise UnreadableError(name, "is not an archive on this machine")
-    return inside[0]
+    return place
 
 
 def within(path: str, files: Files = LOCAL) -> tuple[Archive, str] | None:

@@ -668,7 +668,7 @@ def test_what_is_read_of_an_archive_is_open_to_those_that_the_archive_is(tmp_pat
     assert {file.stat().st_mode & 0o077 for file in out.rglob("*.log")} == {0}
 
 
-@pytest.mark.parametrize("kind", ["tar", "zip", "nested", "one file"])
+@pytest.mark.parametrize("kind", ["tar", "zip", "nested", "one file", "one file in a tar", "one file in a nested tar"])
 def test_another_process_opens_an_archive_again(tmp_path, kind):
     path = tmp_path / "a"
     tar = member(f"d1/t-0/{LOG}") + bytes(1024)
@@ -678,6 +678,10 @@ def test_another_process_opens_an_archive_again(tmp_path, kind):
     elif kind == "nested":
         path.write_bytes(member("in.tar", tar) + bytes(1024))
         named = f"{path}:in.tar"
+    elif "one file in" in kind:
+        inner = member(f"d1/t-0/{LOG}.gz", gzip.compress(RECORD))
+        path.write_bytes(member("in.tar", inner + bytes(1024)) if "nested" in kind else inner)
+        named = f"{path}:in.tar:d1/t-0/{LOG}.gz" if "nested" in kind else f"{path}:d1/t-0/{LOG}.gz"
     else:
         path.write_bytes(gzip.compress(tar if kind == "tar" else RECORD))
     (partition,) = Finder().find([named])
