@@ -188,21 +188,22 @@ SHOW_SECRETS: Final[Decorator] = Shared.option(
 class Redact(Shared):
     """``--redact`` without a value, or with fields of decoded payloads: ``--redact value.email,key.id``.
 
-    The next word is the value only if it looks like a field and no file has this name: a PATH stays an argument.
+    Without ``=`` the next word is the value only if it looks like fields and no file has this name: a PATH stays an
+    argument.
     """
 
     def add_to_parser(self, parser: Any, ctx: click.Context) -> None:
         super().add_to_parser(parser, ctx)
-        for name in self.opts:
-            option = parser._long_opt[name]  # click has no public function that returns a word to the arguments
-            option.process = partial(_take_fields, option.process)
+        # click has no public function that leaves a word to the arguments
+        parser._match_long_opt = partial(_take_fields, parser._match_long_opt, self.opts)
 
 
-def _take_fields(process: Callable[[Any, Any], None], value: Any, state: Any) -> None:
-    if isinstance(value, str) and not _looks_like_fields(value):
-        state.rargs.insert(0, value)
+def _take_fields(
+    process: Callable[[str, str | None, Any], None], names: Sequence[str], name: str, value: str | None, state: Any
+) -> None:
+    if name in names and value is None and not (state.rargs and _looks_like_fields(state.rargs[0])):
         value = ""
-    process(value, state)
+    process(name, value, state)
 
 
 def _looks_like_fields(word: str) -> bool:
@@ -414,8 +415,16 @@ def _pattern(text: str) -> re.Pattern[bytes]:
 
 
 def redacted_fields(redact: Sequence[str], decode: str) -> tuple[str, ...]:
-    """Return the fields of --redact (empty: none, or whole payloads). Raises UsageError for fields without --decode."""
+    """Return the fields of --redact (empty: none, or whole payloads).
+
+    Raises UsageError for names that are not fields, and for fields without --decode.
+    """
     fields = tuple(part.strip() for word in redact for part in word.split(",") if part.strip())
+    for name in fields:
+        from kdump.rows.columns import decoded_field
+
+        if decoded_field(name) is None:
+            raise UsageError(f"--redact {name}: a field is value.NAME or key.NAME, such as value.customer.email")
     if fields and decode == "none":
         raise UsageError(f"--redact {fields[0]} is a field of a decoded payload: add --decode auto")
     return () if "" in redact else fields

@@ -12,12 +12,11 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from kdump.errors import DamageError, UsageError
+from kdump.errors import DamageError
 from kdump.formats.record import Header, ManyHeaders
 from kdump.log_dirs.file_names import folder_name
 from kdump.records import control
 from kdump.rows import values
-from kdump.rows.columns import decoded_field
 from kdump.rows.selection import may_hold_secrets
 from kdump.rows.values import RedactedRecord
 from kdump.segments.lazy_records import ChangedRecords
@@ -217,12 +216,10 @@ class FieldRedactor(Redactor):
     """Redacts the stored payloads of records whole, and the named fields of decoded payloads."""
 
     def __init__(self, key: bytes, fields: Sequence[str]) -> None:
-        """``fields`` are names such as ``value.customer.email``. Raises UsageError for any other form."""
+        """``fields`` are names such as ``value.customer.email``."""
         super().__init__(key)
         self._paths: list[tuple[str, str, tuple[str, ...]]] = []
         for name in fields:
-            if decoded_field(name) is None:
-                raise UsageError(f"--redact {name}: a field is value.NAME or key.NAME, such as value.customer.email")
             side, _, path = name.partition(".")
             self._paths.append((name, side, tuple(path.split("."))))
         self._found: set[str] = set()

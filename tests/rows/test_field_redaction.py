@@ -274,6 +274,8 @@ def test_paths(path, value, wanted, is_there):
     [
         (["--redact", "value.email"], b"--redact value.email is a field of a decoded payload: add --decode auto"),
         (["--redact", "value.email,name", "--decode", "auto"], b"--redact name: a field is value.NAME or key.NAME"),
+        (["--redact=email"], b"--redact email: a field is value.NAME or key.NAME"),
+        (["--redact=email", "--decode", "auto"], b"--redact email: a field is value.NAME or key.NAME"),
         (["--redact", "--decode", "auto"], b"with --decode name the fields, such as --redact value.email"),
         (["--redact", "value.email", "--redact", "--decode", "auto"], b"--redact hashes whole payloads"),
         (["--redact", "value.email", "--decode", "auto", "--jobs", "2"], b"cannot be combined with --jobs above 1"),
