@@ -24,6 +24,7 @@ _EDITIONS: Final = "editions"
 """The field ``syntax`` of a descriptor whose file has an edition (2023 or later)."""
 _FIRST_EDITION: Final = "EDITION_2023"
 _BASE64: Final = re.compile(r"[A-Za-z0-9+/]{4,}={0,2}\s*")
+_NOT_IN_QUOTES: Final = re.compile(r'[\x00-\x1f\x7f"\\]')
 
 
 def parse_file(text: str) -> ProtoFile:
@@ -135,7 +136,10 @@ def as_text(text: str) -> str:
     lines += [f"option {each};" for each in _feature_options(found)]
     if "package" in found:
         lines.append(f"package {found['package']};")
-    lines += [f'import "{name}";' for name in found["dependency"]]
+    public, weak = found["public_dependency"], found["weak_dependency"]
+    for at, name in enumerate(found["dependency"]):
+        lines.append(f'import {"public " if at in public else "weak " if at in weak else ""}"{name}";')
+    lines += [f'import option "{name}";' for name in found["option_dependency"]]
     try:
         lines += _ProtoWriter(syntax).members(found, "")
     except KeyError as missing:
@@ -148,7 +152,7 @@ def _feature_options(found: dict[str, Any]) -> list[str]:
 
 
 class _ProtoWriter:
-    """Prints the messages, enums and extensions of a descriptor, without reserved, defaults and most options."""
+    """Prints the messages, enums and extensions of a descriptor. Of options only allow_alias, packed and features."""
 
     def __init__(self, syntax: str) -> None:
         self._syntax = syntax
@@ -163,7 +167,7 @@ class _ProtoWriter:
                 lines.append(f"{indent}  option allow_alias = true;")
             lines += [f"{indent}  option {each};" for each in _feature_options(enum)]
             lines += [f"{indent}  {value['name']} = {value.get('number', 0)};" for value in enum["value"]]
-            lines.append(f"{indent}}}")
+            lines += [*self._reserved(enum, indent + "  ", 0), f"{indent}}}"]
         messages = {each["name"]: each for each in found.get("message_type", found.get("nested_type", ()))}
         of_groups = _groups(found["extension"])
         for name, message in messages.items():
@@ -194,7 +198,13 @@ class _ProtoWriter:
         if open_oneof:
             lines.append(f"{inner}}}")
         lines += [f"{inner}extensions {each['start']} to {each['end'] - 1};" for each in found["extension_range"]]
-        return [*lines, f"{indent}}}"]
+        return [*lines, *self._reserved(found, inner, 1), f"{indent}}}"]
+
+    def _reserved(self, found: dict[str, Any], indent: str, after: int) -> list[str]:
+        """Return the reserved numbers and names. ``after`` is 0 if ranges include their ends, as in an enum, else 1."""
+        ranges = [f"{each.get('start', 0)} to {each.get('end', 0) - after}" for each in found["reserved_range"]]
+        names = [name if self._syntax == _EDITIONS else _quoted(name) for name in found["reserved_name"]]
+        return [f"{indent}reserved {', '.join(each)};" for each in (ranges, names) if each]
 
     def _field(
         self, found: dict[str, Any], nested: dict[str, dict[str, Any]], indent: str, *, in_oneof: bool = False
@@ -216,6 +226,10 @@ class _ProtoWriter:
             return [f"{indent}{label}{lines[0].lstrip()}", *lines[1:]]
         packed = found.get("options", {}).get("packed")
         options = _feature_options(found)
+        if "default_value" in found:
+            options.append(f"default = {_default(kind, found['default_value'])}")
+        if "extendee" not in found and found.get("json_name", _json_name(found["name"])) != _json_name(found["name"]):
+            options.append(f"json_name = {_quoted(found['json_name'])}")
         if packed is not None and packed != (self._syntax == "proto3"):
             options.append(f"packed = {str(packed).lower()}")
         option = f" [{', '.join(options)}]" if options else ""
@@ -225,6 +239,21 @@ class _ProtoWriter:
 def _groups(fields: Iterable[dict[str, Any]]) -> set[str]:
     """Return the names of the messages of groups."""
     return {field["type_name"].rpartition(".")[2] for field in fields if field.get("type") == "TYPE_GROUP"}
+
+
+def _default(kind: str, value: str) -> str:
+    """Return a default value as .proto text. In a descriptor the value of bytes is already escaped."""
+    return _quoted(value) if kind == "TYPE_STRING" else f'"{value}"' if kind == "TYPE_BYTES" else value
+
+
+def _quoted(text: str) -> str:
+    return '"' + _NOT_IN_QUOTES.sub(lambda found: f"\\{ord(found[0]):03o}", text) + '"'
+
+
+def _json_name(name: str) -> str:
+    """Return protoc's name of a field in JSON if no option ``json_name`` changes it."""
+    first, *rest = name.split("_")
+    return first + "".join(part[:1].upper() + part[1:] for part in rest)
 
 
 def _type(found: dict[str, Any]) -> str:

@@ -222,6 +222,42 @@ extend A { optional group More = 100 { optional int32 k = 1; } }
     ProtobufReader(made)
 
 
+FULL = r"""syntax = "proto2";
+package old;
+import public "google/protobuf/any.proto";
+import "google/protobuf/timestamp.proto";
+message A {
+  message Inner { optional google.protobuf.Timestamp at = 1; }
+  enum Kind { reserved -7 to -5, 9, 100 to max; reserved "GONE"; NONE = 0; ONE = 1; }
+  optional string text = 1 [default = "it's a \"b\" \\ \n\t\177 \303\274?"];
+  optional bytes data = 2 [default = "\001\377\"'\\"];
+  optional Kind kind = 3 [default = ONE];
+  optional double big = 4 [default = -1.5e300]; optional float no = 5 [default = nan];
+  optional float least = 6 [default = -inf]; optional bool yes = 7 [default = true];
+  optional sint64 low = 8 [default = -9223372036854775808, json_name = "lowest"];
+  optional string a_b_c = 10 [json_name = "a_b_c"]; optional string _d_2e = 11;
+  optional string empty = 12 [default = ""];
+  oneof pick { string one = 13 [default = "1"]; google.protobuf.Any two = 14; }
+  reserved 20, 30 to 39, 536870000 to max; reserved "gone", "lost";
+  extensions 100 to 199;
+}
+extend A { optional int32 more_or_less = 100 [default = -3]; }
+"""
+FULL_EDITION = """edition = "2023";
+import public "google/protobuf/any.proto";
+message A { int32 k = 1 [default = 7]; reserved 4 to 5; reserved gone, lost; google.protobuf.Any any = 2; }
+enum Kind { NONE = 0; reserved 3; reserved GONE; }
+"""
+
+
+@pytest.mark.parametrize("text", [FULL, FULL_EDITION], ids=["proto2", "edition"])
+def test_the_text_of_a_descriptor_compiles_to_the_same_descriptor(text):
+    files = compiled(text)
+    made = as_text(base64_of(files))
+    assert compiled(made).file[-1] == files.file[-1]
+    ProtobufReader(made)
+
+
 def test_a_map_in_a_descriptor_needs_two_types():
     import base64
 
