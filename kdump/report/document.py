@@ -89,6 +89,8 @@ class LogDirReport:
     answers: dict[str, ReportAnswer]
     messages: tuple[str, ...] = ()
     """Messages on damaged, unreadable and unused files."""
+    repeat: str = ""
+    """The command line that makes the same report from the same files, without the output format."""
 
     def lines(self, name: str, kind: str | None = None) -> list[Line]:
         """Return the lines of an answer, of all kinds or of one ``kind``. Empty if the report lacks the answer."""
@@ -149,6 +151,10 @@ class ReportRequest:
         at = self.at if at is None else at
         return "--at", iso(at) or str(at)
 
+    def again(self) -> str:
+        around = () if self.around is None else ("--around", iso(self.around) or str(self.around))
+        return self.line("report", *self.now(), *around, *self.with_configs())
+
 
 def document(
     request: ReportRequest,
@@ -181,7 +187,7 @@ def document(
     pairs = _pairs(request, logs, report)
     if pairs is not None:
         answers["diff"] = pairs
-    return LogDirReport(request.paths, at, request.around, answers, tuple(messages))
+    return LogDirReport(request.paths, at, request.around, answers, tuple(messages), request.again())
 
 
 def _object(line: Line | AnswerLine | Finding) -> Line:
@@ -282,7 +288,7 @@ def _timeline(request: ReportRequest, logged: Iterable[Line], answers: dict[str,
             commits[line["groupId"]] = max(commits.get(line["groupId"], 0), line["commitTimestampMs"])
     lines += [_happened(ms, "last commit", group, "no commit after it") for group, ms in commits.items()]
     lines.sort(key=lambda line: (line["atMs"] is None, line["atMs"] or 0))
-    command = f"{request.line('report', *request.now())} -o jsonl | jq 'select(.answer == \"timeline\")'"
+    command = f"{request.again()} -o jsonl | jq 'select(.answer == \"timeline\")'"
     return ReportAnswer(command, lines[-HAPPENED:])
 
 

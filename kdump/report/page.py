@@ -57,6 +57,13 @@ NOTHING: Final = {
 """Section -> the sentence that the page has instead of an empty section."""
 
 
+def _nothing(report: LogDirReport) -> dict[str, str]:
+    if "metadata" not in report.answers:
+        return NOTHING
+    place = f"at or before {time(report.at)}" if report.around is None else f"within an hour of {time(report.around)}"
+    return NOTHING | {"metadata": f"The metadata log has no event {place}."}
+
+
 def require() -> None:
     """Raise UsageError if a package for the page is missing."""
     missing = [name for module, name in NEEDS.items() if find_spec(module) is None]
@@ -93,7 +100,7 @@ def page(report: LogDirReport) -> str:
         ],
         tiles=_tiles(report),
         parts={name: title for name, title in PARTS.items() if name in held},
-        nothing=[text for name, text in NOTHING.items() if name not in held],
+        nothing=[text for name, text in _nothing(report).items() if name not in held],
         ticket="\n".join(map(harmless_line, ticket(report))),
         paper=PAPER,
         charts=drawn,

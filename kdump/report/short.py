@@ -66,7 +66,6 @@ def ticket(report: LogDirReport) -> list[str]:
         f"{many(len(partitions), 'partition')}, {log} of log{span}",
     ]
     found = verdicts(report)
-    again = f"Repeat: {report.command('du').replace('kdump du', 'kdump report', 1)} --text"
     for number, one in enumerate(found):
         shown = [f"{WORDS[one.weight]}: {one.text}", *(f"  {command}" for command in one.commands[:1])]
         left = TICKET - 1 - len(lines)
@@ -74,7 +73,7 @@ def ticket(report: LogDirReport) -> list[str]:
             lines.append(f"and {len(found) - number} more in the report")
             break
         lines += shown
-    return [*lines, again]
+    return [*lines, f"Repeat: {report.repeat} --text"]
 
 
 def draw_ticket(report: LogDirReport, out: IO[str]) -> None:

@@ -410,13 +410,18 @@ def test_what_retention_deletes_is_foreseen_only_where_configs_are_known(tmp_pat
 
 
 def test_ten_lines_for_a_ticket(tmp_path):
-    done = kdump("report", BROKER, "--text")
+    done = kdump("report", BROKER, "--text", *AT)
     lines = done.stdout.decode().splitlines()
     assert done.returncode == kdump("report", BROKER).returncode == 3
     assert 3 <= len(lines) <= 10
     assert lines[0].startswith("kdump ")
     assert lines[2].startswith("WRONG: 1 log is damaged: ")
-    assert lines[-1] == f"Repeat: kdump report {BROKER} --text"
+    at = "--at 2026-11-22T12:00:00.000Z"
+    assert lines[-1] == f"Repeat: kdump report {BROKER} {at} --text"
+    around = ("--around", "2026-11-21T09:00:00.000Z", "--config", "orders:retention.ms=1000")
+    lines = kdump("report", BROKER, "--text", *AT, *around).stdout.decode().splitlines()
+    assert lines[-1] == f"Repeat: kdump report {BROKER} {at} {' '.join(around)} --text"
+    assert kdump(*shlex.split(lines[-1])[2:]).stdout.decode().splitlines() == lines
     assert kdump("report", BROKER, "--text", "--out", tmp_path / "page.html").returncode == 2
     log_dirs.write(tmp_path, "orders-0", {0: data(0)})
     assert len(kdump("report", tmp_path, "--text").stdout.splitlines()) <= 10

@@ -118,6 +118,9 @@ def test_events_read_as_those_of_the_command(golden, tmp_path):
     around = golden.embedded["answers"]["metadata"]["lines"][100]["timestampMs"]
     near = made(BROKER, tmp_path / "near.html", 3, "--around", around)
     assert any(text.startswith("The 200 events nearest to 2026-11-") for text in near.texts)
+    far = made(BROKER, tmp_path / "far.html", 3, "--around", "2026-01-01")
+    assert any("The metadata log has no event within an hour of 2026-01-01" in text for text in far.texts)
+    assert not any("No metadata log" in text for text in far.texts)
 
 
 def test_nothing_is_asked_of_a_network(golden):
