@@ -76,7 +76,10 @@ def check_version() -> None:
 
 
 def check() -> None:
-    """Raise KdumpError, with the package to install, if PySpark, pyarrow or Java is missing, or PySpark is too old."""
+    """Raise KdumpError, with the next step, if PySpark, pyarrow or Java is missing, or PySpark is too old.
+
+    The same if SPARK_HOME is not an installation of Spark, unless spark-submit has started this process.
+    """
     check_version()
     home = os.environ.get("JAVA_HOME")
     found = shutil.which("java", path=str(Path(home) / "bin")) if home else shutil.which("java")
@@ -85,6 +88,13 @@ def check() -> None:
         raise KdumpError(
             f"there is no Java in {where}: Spark runs on Java 17 or later "
             "(apt install openjdk-17-jre-headless, dnf install java-17-openjdk-headless, brew install openjdk@17)"
+        )
+    spark_home = os.environ.get("SPARK_HOME")
+    is_started = "PYSPARK_GATEWAY_PORT" in os.environ
+    if spark_home and not is_started and not shutil.which("spark-submit", path=str(Path(spark_home) / "bin")):
+        raise KdumpError(
+            f"SPARK_HOME ({spark_home}) has no program bin/spark-submit: set it to the folder of Spark, or unset it to "
+            "use the Spark in PySpark"
         )
 
 

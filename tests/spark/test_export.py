@@ -509,6 +509,19 @@ def test_it_says_what_to_install(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(KdumpError, match=r"Spark runs on Java 17 or later .*apt install openjdk-17"):
         session.check()
+    java = tmp_path / "bin" / "java"
+    java.parent.mkdir()
+    java.touch(0o755)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    for home in (tmp_path / "gone", tmp_path):
+        monkeypatch.setenv("SPARK_HOME", str(home))
+        with pytest.raises(KdumpError, match=rf"^SPARK_HOME \({home}\) has no program bin/spark-submit: .* or unset it"):
+            session.check()
+    monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
+    session.check()
+    monkeypatch.delenv("PYSPARK_GATEWAY_PORT")
+    (tmp_path / "bin" / "spark-submit").touch(0o755)
+    session.check()
     monkeypatch.setattr(session, "find_spec", lambda name: None if name == "pyspark" else sys)
     with pytest.raises(KdumpError, match=r"pyspark not installed: pip install 'kdump\[spark\]'"):
         session.check()
