@@ -442,6 +442,25 @@ def test_nothing_is_added_where_a_run_before_left_out_what_it_could_not_read(spa
         run()
 
 
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"mode": "Append"}, "--mode: expected error, overwrite, append; found Append"),
+        ({"partition_by": ("topic", "day")}, "--partition-by: expected none, or one or more of topic, .*; found day"),
+        ({"target_file_size": 0}, "--target-file-size: expected at least 1 byte, found 0"),
+    ],
+)
+def test_an_export_in_python_refuses_what_the_command_refuses(given, says):
+    with pytest.raises(UsageError, match=f"^{says}$"):
+        job.Export(paths=("in",), out="out", options={}, conf={}, **given)
+
+
+def test_a_run_that_adds_records_has_no_mode():
+    made = job.Export(paths=("in",), out="out", options={}, conf={}, mode="append")
+    with pytest.raises(UsageError, match=r"^--mode append cannot be combined with --incremental or --follow$"):
+        Follower(made, job.Listener(print, print))
+
+
 def test_each_damaged_range_is_reported_once(spark, tmp_path, capfd):
     folder = segment(tmp_path / "t-0", range(3))
     path = folder / f"{0:020}.log"
@@ -515,7 +534,9 @@ def test_it_says_what_to_install(monkeypatch, tmp_path):
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     for home in (tmp_path / "gone", tmp_path):
         monkeypatch.setenv("SPARK_HOME", str(home))
-        with pytest.raises(KdumpError, match=rf"^SPARK_HOME \({home}\) has no program bin/spark-submit: .* or unset it"):
+        with pytest.raises(
+            KdumpError, match=rf"^SPARK_HOME \({home}\) has no program bin/spark-submit: .* or unset it"
+        ):
             session.check()
     monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
     session.check()

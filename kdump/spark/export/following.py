@@ -74,6 +74,8 @@ class Follower:
                 f"--format {export.format}: --incremental and --follow can only write {', '.join(FORMATS)}; for "
                 'a table use a stream: spark.readStream.format("kdump")'
             )
+        if export.mode != "error":
+            raise UsageError(f"--mode {export.mode} cannot be combined with --incremental or --follow")
         self._export, self._listener = export, listener
         self._options = job.source_options(export)
         self._done = job.Summary(0, 0, 0, 0, 0, 0, 0)

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from kdump.spark.source.planning import Planned, Split
 
 SURVEY_BYTES: Final = 256 << 20
+MODES: Final = ("error", "overwrite", "append")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +50,8 @@ class Export:
     """The settings of an export. ``options`` are those of the source, as text. An active session keeps its master.
 
     ``target_file_size`` is in bytes; if it is None, each task writes a file, or several, into each folder of its rows.
-    ``format`` is one of FORMATS, or the name of a Spark writer; then ``out`` is a table.
+    ``format`` is one of FORMATS, or the name of a Spark writer; then ``out`` is a table. ``mode`` is one of MODES,
+    and ``partition_by`` has names of FOLDERS. Raises UsageError for other values.
     """
 
     paths: tuple[str, ...]
@@ -61,6 +63,15 @@ class Export:
     target_file_size: int | None = None
     master: str = "local[*]"
     conf: dict[str, str]
+
+    def __post_init__(self) -> None:
+        if self.mode not in MODES:
+            raise UsageError(f"--mode: expected {', '.join(MODES)}; found {self.mode}")
+        for name in self.partition_by:
+            if name not in FOLDERS:
+                raise UsageError(f"--partition-by: expected none, or one or more of {', '.join(FOLDERS)}; found {name}")
+        if self.target_file_size is not None and self.target_file_size < 1:
+            raise UsageError(f"--target-file-size: expected at least 1 byte, found {self.target_file_size}")
 
     @property
     def account(self) -> str:
