@@ -250,7 +250,12 @@ def _report_damage(run: session.Session, export: Export, done: Summary) -> None:
     run.sum_up()
     if done.damaged_ranges or done.damaged_bytes:
         out = export.account
-        run.damage(f"there are damaged ranges: {out}/_manifest.json lists them, and {out}/_damaged has the bytes")
+        if export.options["mode"] == words.DROPMALFORMED:
+            run.damage(
+                f"damaged ranges are left out ({size(done.damaged_bytes)}): --read-mode {words.PERMISSIVE} lists them"
+            )
+        else:
+            run.damage(f"there are damaged ranges: {out}/_manifest.json lists them, and {out}/_damaged has the bytes")
 
 
 def _folders(text: str) -> tuple[str, ...]:

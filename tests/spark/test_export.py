@@ -606,6 +606,16 @@ def test_what_cannot_be_read_is_said_at_the_end_with_status_1(monkeypatch, tmp_p
     assert "error: there are damaged ranges" in done.stderr
 
 
+def test_damage_that_an_export_leaves_out_is_not_said_to_be_in_its_manifest(monkeypatch, tmp_path):
+    summary = job.Summary(2, 3, 3, 1, 10, 1000, 1.0)
+    monkeypatch.setattr(spark_export, "run", lambda _, listener: listener.done(summary))
+    words = [str(tmp_path), "--out", "out", "--read-mode", "dropmalformed"]
+    done = CliRunner().invoke(command, words, standalone_mode=False)
+    assert done.return_value == 3
+    assert "error: damaged ranges are left out (10 B): --read-mode PERMISSIVE lists them\n" in done.stderr
+    assert "manifest" not in done.stderr
+
+
 def test_masters_that_cannot_be_are_reported_before_spark_starts(monkeypatch):
     for name in ("HADOOP_CONF_DIR", "YARN_CONF_DIR"):
         monkeypatch.delenv(name, raising=False)

@@ -105,7 +105,7 @@ def _harmless() -> Iterator[None]:
 
 _OF_TASKS: Final = (
     "mode {mode} leaves out damaged ranges. The log of each executor has the ranges that its tasks found, and "
-    '.option("output", "damaged") lists all of them'
+    '.option("output", "damaged") with mode PERMISSIVE lists all of them'
 )
 """The note on damage. It is printed before the tasks, because tasks of a Python source cannot report to the driver."""
 

@@ -230,9 +230,7 @@ def _cut(region: Padding | Trailing, inside: bool) -> Damage:
 
 
 def damage_text(damage: Damage) -> str:
-    text = f"byte {damage.at}: {damage.reason}"
-    if damage.expected is not None or damage.found is not None:
-        text += f" (expected {damage.expected}, found {damage.found})"
+    text = DamageError(damage.kind, damage.reason, position=damage.at, expected=damage.expected, found=damage.found)
     return f"{text}; {many_are(damage.size, 'byte')} lost, from byte {damage.position} on"
 
 
