@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _PIECE: Final = re.compile(
     r"(?P<skip>'[^']*(?:'|\Z)|\"[^\"]*(?:\"|\Z)|--[^\n]*|/\*.*?(?P<closed>\*/|\Z)"
     r"|(?P<dollar>\$\w*\$).*?(?:(?P=dollar)|\Z))"
-    r"|(?P<word>[A-Za-z_]\w*)|(?P<other>.)",
+    r"|(?P<word>\$?[A-Za-z_]\w*)|(?P<other>.)",
     re.DOTALL,
 )
 """Matches a piece of a query. An open quote or comment lasts to the end, so that the time stays linear."""

@@ -68,6 +68,7 @@ def test_a_question_is_taken(text):
         ("select 1 limit 1 offset $n", "select 1 limit 1 offset $n"),
         ("select 1 limit 1 offset /* c */ (2)", "select 1 limit 1 offset /* c */ (2)"),
         ("select 'offset', \"offset\" -- offset", "select 'offset', \"offset\" -- offset"),
+        ("select offset = $offset", 'select "offset" = $offset'),
         ("select $$offset$$, r.offset", 'select $$offset$$, r."offset"'),
         ("select offsets from offset_", "select offsets from offset_"),
     ],
