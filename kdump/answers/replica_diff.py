@@ -48,6 +48,16 @@ class BrokerReplica(NamedTuple):
 
 
 @dataclass(frozen=True)
+class HeaderFacts:
+    """A header of a record. Key and value are text or base64, by ``key_encoding`` and ``encoding``."""
+
+    key: str
+    key_encoding: str | None
+    value: str | None
+    encoding: str | None
+
+
+@dataclass(frozen=True)
 class RecordFacts:
     """A record of one side. Key and value are text or base64, by ``key_encoding`` and ``value_encoding``."""
 
@@ -59,6 +69,7 @@ class RecordFacts:
     key_encoding: str | None
     value: str | None
     value_encoding: str | None
+    headers: tuple[HeaderFacts, ...]
 
 
 @dataclass(frozen=True)
@@ -216,17 +227,23 @@ def _facts(held: HeldRecord | None) -> RecordFacts | None:
     if held is None:
         return None
     batch, record = held
-    key, value = (None if data is None else to_text(data, "auto") for data in (record.key, record.value))
+    key, key_encoding = _text(record.key)
+    value, value_encoding = _text(record.value)
     return RecordFacts(
         leader_epoch=batch.partition_leader_epoch,
         timestamp_ms=record.timestamp,
         producer_id=batch.producer_id,
         is_control=batch.is_control,
-        key=None if key is None else key.text,
-        key_encoding=None if key is None else key.encoding,
-        value=None if value is None else value.text,
-        value_encoding=None if value is None else value.encoding,
+        key=key,
+        key_encoding=key_encoding,
+        value=value,
+        value_encoding=value_encoding,
+        headers=tuple(HeaderFacts(*to_text(one.key, "auto"), *_text(one.value)) for one in record.headers),
     )
+
+
+def _text(data: bytes | None) -> tuple[str | None, str | None]:
+    return (None, None) if data is None else to_text(data, "auto")
 
 
 def _because(verdict: Verdict, counts: _Counts, damaged: tuple[Side, ...], truncated: tuple[Side, ...]) -> str:

@@ -203,6 +203,28 @@ def test_the_table_explains_what_differs(tmp_path):
     assert "epoch 0, 1970-01-01T00:00:01.000Z, key None" in text
 
 
+def test_the_headers_of_records_that_differ_are_listed(tmp_path):
+    """Two records that differ only in their headers, and two that differ only in their producer ids."""
+    for name, headers, producer in (("1", [(b"trace", b"a"), (b"raw", b"\xff")], 7), ("2", [(b"trace", None)], 8)):
+        first = forge.batch([forge.record(b"k", b"v", headers=headers)])
+        replica(
+            tmp_path / name, {0: first + forge.batch([forge.record(b"k", b"v")], base_offset=1, producer_id=producer)}
+        )
+    (one, other, _), _ = ask(tmp_path / "1", tmp_path / "2", records=True)
+    plain = {"keyEncoding": None, "encoding": None}
+    assert one["left"]["headers"] == [
+        {"key": "trace", "value": "a", **plain},
+        {"key": "raw", "value": "/w==", **plain, "encoding": "base64"},
+    ]
+    assert one["right"]["headers"] == [{"key": "trace", "value": None, **plain}]
+    assert other["left"]["headers"] == []
+    text = kdump("diff", tmp_path / "1", tmp_path / "2", "--records").stdout.decode()
+    assert "value v, headers trace=a, raw=/w==" in text
+    assert "value v, headers trace=None" in text
+    assert "value v, producer id 7" in text
+    assert "value v, producer id 8" in text
+
+
 def test_a_comma_at_the_end_parts_nothing(tmp_path):
     for name in ("1", "2"):
         replica(tmp_path / name, {0: data(0)})

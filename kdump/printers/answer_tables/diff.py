@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _NUMBERS: Final = frozenset({"offset", "from", "only left", "only right", "differ", "end left", "end right"})
 _LONGEST: Final = 40
-"""Number of characters after which a key or value in a table ends with three points."""
+"""Number of characters after which a key, value or list of headers in a table ends with three points."""
 
 
 def tables(lines: list[AnswerLine]) -> Iterator[AnswerTable]:
@@ -47,7 +47,7 @@ def tables(lines: list[AnswerLine]) -> Iterator[AnswerTable]:
     )
     yield AnswerTable.of(title, rows, _NUMBERS)
     records = [
-        (f"{line.topic}-{line.partition}", line.offset, _shown(line.left), _shown(line.right))
+        (f"{line.topic}-{line.partition}", line.offset, _shown(line.left, line.right), _shown(line.right, line.left))
         for line in lines
         if isinstance(line, RecordDifference)
     ]
@@ -55,10 +55,21 @@ def tables(lines: list[AnswerLine]) -> Iterator[AnswerTable]:
         yield AnswerTable("records that differ", ("partition", "offset", "left", "right"), records, _NUMBERS)
 
 
-def _shown(facts: RecordFacts | None) -> str | None:
+def _shown(facts: RecordFacts | None, other: RecordFacts | None) -> str | None:
+    """Return the text of a record; with headers, producer id and control flag only if ``other`` has different ones."""
     if facts is None:
         return None
-    key, value = (
-        text if text is None or len(text) <= _LONGEST else text[:_LONGEST] + "..." for text in (facts.key, facts.value)
-    )
-    return f"epoch {facts.leader_epoch}, {iso_or_ms(facts.timestamp_ms)}, key {key}, value {value}"
+    text = f"epoch {facts.leader_epoch}, {iso_or_ms(facts.timestamp_ms)}, key {_short(facts.key)}"
+    text += f", value {_short(facts.value)}"
+    if facts.headers != (() if other is None else other.headers):
+        headers = ", ".join(f"{one.key}={one.value}" for one in facts.headers)
+        text += f", headers {_short(headers) or 'none'}"
+    if other is not None and facts.producer_id != other.producer_id:
+        text += f", producer id {facts.producer_id}"
+    if other is not None and facts.is_control != other.is_control:
+        text += f", {'' if facts.is_control else 'no '}control record"
+    return text
+
+
+def _short(text: str | None) -> str | None:
+    return text if text is None or len(text) <= _LONGEST else text[:_LONGEST] + "..."
