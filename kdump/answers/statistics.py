@@ -426,7 +426,8 @@ newest leader epoch and log end offset.
 
 --what-if compresses batches again like a Java client. For a partition above 128 MiB only a sample of about 64 MiB is
 compressed, and 'errorBytes' is the 95% confidence interval; it is 0 if every batch was compressed. Control batches,
-and batches of magic 0 and 1, stay unchanged.
+and batches of magic 0 and 1, stay unchanged. A codec without a level has Kafka's default: gzip 6, lz4 9, zstd 3. kdump
+does not read compression.gzip.level, compression.lz4.level and compression.zstd.level: name the level of the config.
 {EXIT_STATUS}"""
 
 

@@ -149,12 +149,14 @@ def _snappy_size(data: Bytes) -> int:
     return sum(read_unsigned_varint(block, 0).value for block, _ in _snappy_blocks(data))
 
 
-LEVELS: Final = {GZIP: (1, 9), ZSTD: (-(1 << 17), 22)}
-"""Codec -> its lowest and highest level (KIP-390). For other codecs, also lz4, :func:`compress` ignores a level."""
+LEVELS: Final = {GZIP: (1, 9), LZ4: (1, 17), ZSTD: (-(1 << 17), 22)}
+"""Codec -> its lowest and highest level (KIP-390)."""
+_LZ4_DEFAULT: Final = 9
+"""Kafka's default level of lz4. Only this level uses the fast compressor (Lz4BlockOutputStream)."""
 
 
 def compress(codec: int, data: bytes, *, magic: int = 2, level: int | None = None) -> bytes:
-    """Return ``data`` in the framing of Kafka's Java clients. ``level``: of gzip and zstd, in LEVELS; None: default."""
+    """Return ``data`` in the framing of Kafka's Java clients. ``level``: in LEVELS; None: Kafka's default."""
     if codec == GZIP:
         packer = zlib.compressobj(-1 if level is None else level, wbits=31)
         return packer.compress(data) + packer.flush()
@@ -167,7 +169,7 @@ def compress(codec: int, data: bytes, *, magic: int = 2, level: int | None = Non
             out.append(len(chunk).to_bytes(4, "big") + chunk)
         return b"".join(out)
     if codec == LZ4:
-        return _lz4_frame(data, right_checksum=magic > 0)
+        return _lz4_frame(data, right_checksum=magic > 0, level=level)
     if codec == ZSTD:
         import zstandard
 
@@ -415,16 +417,17 @@ def decompress_lz4(
         parts.add(part)
 
 
-def _lz4_frame(data: bytes, *, right_checksum: bool) -> bytes:
+def _lz4_frame(data: bytes, *, right_checksum: bool, level: int | None = None) -> bytes:
     """Return a frame like KafkaLZ4BlockOutputStream's: independent blocks of 64 KiB, no checksums of content."""
     import lz4.block
 
     header = b"\x60\x40"
     summed = header if right_checksum else LZ4_FRAME_MAGIC + header  # KAFKA-3160: the checksum covered the frame magic
+    how = {} if level in {None, _LZ4_DEFAULT} else {"mode": "high_compression", "compression": level}
     out = [LZ4_FRAME_MAGIC, header, bytes([_xxh32(summed) >> 8 & 0xFF])]
     for start in range(0, len(data), 1 << 16):
         plain = data[start : start + (1 << 16)]
-        block = lz4.block.compress(plain, store_size=False)
+        block = lz4.block.compress(plain, store_size=False, **how)
         if len(block) < len(plain):
             out += [len(block).to_bytes(4, "little"), block]
         else:

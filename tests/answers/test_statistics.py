@@ -261,7 +261,7 @@ def written(folder, count=400):
     return bodies
 
 
-@pytest.mark.parametrize("name", ["none", "gzip", "gzip:1", "snappy", "lz4", "zstd", "zstd:19"])
+@pytest.mark.parametrize("name", ["none", "gzip", "gzip:1", "snappy", "lz4", "lz4:12", "zstd", "zstd:19"])
 def test_what_if_is_what_packing_gives(tmp_path, name):
     bodies = written(tmp_path / "t-0", 50)
     (line,) = (one for one in rows("stats", tmp_path, "--what-if", name, "-o", "jsonl") if one["kind"] == "whatIf")
@@ -282,10 +282,11 @@ def packed_size(name, body):
     if codec == "snappy":
         return 16 + sum(4 + len(snappy.compress(body[at : at + 32768])) for at in range(0, len(body), 32768))
     blocks = (body[at : at + 65536] for at in range(0, len(body), 65536))
-    return 11 + sum(4 + min(len(block), len(lz4.block.compress(block, store_size=False))) for block in blocks)
+    how = {} if level in {"", "9"} else {"mode": "high_compression", "compression": int(level)}
+    return 11 + sum(4 + min(len(block), len(lz4.block.compress(block, store_size=False, **how))) for block in blocks)
 
 
-CODECS = ["gzip", "gzip:1", "snappy", "lz4", "zstd", "zstd:9"]
+CODECS = ["gzip", "gzip:1", "snappy", "lz4", "lz4:12", "zstd", "zstd:9"]
 WORDS = [b"order", b"customer", b"price", b"shipped", b"cancelled", b"2026-11-22", b"EUR"]
 
 
@@ -372,7 +373,7 @@ def test_a_sample_of_one_batch_knows_nothing():
     assert sample.estimate == 500
 
 
-@pytest.mark.parametrize("text", ["brotli", "gzip:x", "gzip:0", "zstd:23", "snappy:1", "none:1", ""])
+@pytest.mark.parametrize("text", ["brotli", "gzip:x", "gzip:0", "zstd:23", "lz4:0", "lz4:18", "snappy:1", "none:1", ""])
 def test_codecs_and_levels_that_are_none_are_refused(text):
     with pytest.raises(UsageError):
         target(text)

@@ -187,6 +187,14 @@ def test_only_magic_0_has_the_wrong_checksum_of_the_lz4_header():
         compression.decompress(compression.LZ4, wrong, magic=1)
 
 
+def test_only_the_default_level_of_lz4_uses_the_fast_compressor():
+    """As in Kafka's Lz4BlockOutputStream: level 9 is the default, and the others are levels of LZ4 HC."""
+    data = b" ".join(b"%d" % number for number in random.Random(1).choices(range(1000), k=30_000))
+    sizes = {level: len(compression.compress(compression.LZ4, data, level=level)) for level in (None, 3, 8, 9, 12)}
+    assert sizes[None] == sizes[9] > sizes[3] > sizes[8] >= sizes[12]
+    assert compression.decompress(compression.LZ4, compression.compress(compression.LZ4, data, level=12)) == data
+
+
 @pytest.fixture(params=["isal", "zlib"])
 def gzip_by(request, monkeypatch):
     if request.param == "isal":
