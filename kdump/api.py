@@ -43,6 +43,7 @@ from kdump.rows import columns as rows
 from kdump.rows import values
 from kdump.rows.selection import DamagedRange, SelectedBatch
 from kdump.segments.lazy_records import BatchRecords
+from kdump.segments.regions import OnError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -56,7 +57,7 @@ if TYPE_CHECKING:
     from kdump.log_dirs.tiered_storage import RemoteStorage
     from kdump.log_salvage.partitions import Salvaged
     from kdump.schemas.decoder import PayloadDecoder
-    from kdump.segments.regions import Damage, OnError
+    from kdump.segments.regions import Damage
 
 Path: TypeAlias = str | PathLike[str]
 Time: TypeAlias = int | str | datetime
@@ -824,8 +825,8 @@ def open(  # noqa: A001, PLR0913  as in gzip.open: called as kdump.open, each op
             raise UsageError(f"grep {grep!r}: {reason}") from None
     elif not isinstance(grep, re.Pattern | None):
         raise UsageError(f"grep={grep!r} is not a regular expression")
-    if on_error not in ("stop", "skip", "resync"):
-        raise UsageError(f"on_error={on_error!r}: expected 'stop', 'skip' or 'resync'")
+    if on_error not in get_args(OnError):
+        raise UsageError(f"on_error={on_error!r}: expected one of {', '.join(map(repr, get_args(OnError)))}")
     decoding = Decoding.of(decode, schemas, schemas_topic, schema)
     return Log(
         given_paths(path),

@@ -212,7 +212,7 @@ def test_a_check_of_a_topic_that_is_not_there_is_an_error_as_in_the_command():
         ({"limit": "3"}, "limit='3' is not a number of records: use 0 or more"),
         ({"grep": 5}, "grep=5 is not a regular expression"),
         ({"grep": "a{99999999999999999999}"}, "grep 'a{99999999999999999999}': the repetition number is too large"),
-        ({"on_error": "x"}, "on_error='x': expected 'stop', 'skip' or 'resync'"),
+        ({"on_error": "x"}, "on_error='x': expected one of 'stop', 'skip', 'resync'"),
         ({"limit": 1.5}, "limit=1.5 is not a number of records: use 0 or more"),
         ({"limit": -1}, "limit=-1 is not a number of records: use 0 or more"),
         ({"epoch": "3"}, "'3' is not a number: use an integer or several integers"),

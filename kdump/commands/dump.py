@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from itertools import chain, dropwhile, islice
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, get_args
 
 import click
 
@@ -21,6 +21,7 @@ from kdump.parallel import costs
 from kdump.primitives.encodings import ENCODINGS
 from kdump.printers.output_formats import PRINTERS
 from kdump.rows.columns import BATCH, RECORD
+from kdump.segments.regions import OnError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -104,7 +105,7 @@ SECTIONS: Final = {
 @shared.add(shared.PRIVACY)
 @click.option(
     "--on-error",
-    type=click.Choice(("stop", "skip", "resync")),
+    type=click.Choice(get_args(OnError)),
     default="resync",
     show_default=True,
     help="After damage: stop reading the file, skip by the length field, or search for the next valid batch.",

@@ -237,7 +237,7 @@ def _name(part: Partition) -> str:
     else:
         topic, number = posixpath.basename(posixpath.abspath(part.folder or "segment")).strip("."), 0
     raw = os.fsencode(topic)
-    most = min(TOPIC_BYTES, writer.NAME_BYTES - len(f"-{number}"))
+    most = min(TOPIC_BYTES, files.NAME_BYTES - len(f"-{number}"))
     if len(raw) > most:
         end = f".{sha256(raw).hexdigest()[:HASH_DIGITS]}"
         topic = raw[: most - len(end)].decode("utf-8", "ignore") + end

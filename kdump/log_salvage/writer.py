@@ -12,7 +12,6 @@ written only if a log needs an entry.
 from __future__ import annotations
 
 import json
-import os
 from contextlib import closing
 from io import TextIOWrapper
 from itertools import pairwise
@@ -49,8 +48,6 @@ if TYPE_CHECKING:
 
 LOGS: Final = "logs"
 ACCOUNT: Final = "account.json"
-NAME_BYTES: Final = 255
-"""The longest file name, in bytes."""
 VERSION: Final = 2
 """The version of account.json. Version 1 has another key for missing offsets."""
 COPIED: Final = 1 << 20
@@ -390,7 +387,7 @@ def _write_account(
 ) -> None:
     ranges = []
     for number, lost in enumerate(account.lost):
-        saved = _saved_name(number, lost)
+        saved = files.left_out_name(number, lost.segment.path, lost.position)
         if not _save(lost, folder / saved, access):
             saved = ""
         ranges.append(
@@ -445,13 +442,6 @@ def _missing(gaps: Iterable[range], log_start: int | None) -> Iterator[str]:
 def _is_below(until: int | None, log_start: int | None) -> bool | None:
     """Return whether all offsets below ``until`` are below the log start offset; None if unknown."""
     return None if until is None or log_start is None else until <= log_start
-
-
-def _saved_name(number: int, lost: LeftOutRange) -> str:
-    """Return a file name for lost bytes: a number, as much of the segment's name as fits, and the position."""
-    end = f"@{lost.position}"
-    name = os.fsencode(f"{number:06}-{lost.segment.path.rpartition('/')[2]}")[: NAME_BYTES - len(end)]
-    return os.fsdecode(name) + end
 
 
 def _save(lost: LeftOutRange, path: Path, access: Access) -> bool:

@@ -44,8 +44,17 @@ if TYPE_CHECKING:
 
 _DELETIONS: Final = 20
 _PAUSE: Final = 0.1
+NAME_BYTES: Final = 255
+"""The longest file name, in bytes."""
 LOST_AND_FOUND: Final = "lost+found"
 """A folder in the root of a new ext2, ext3 or ext4 file system. ``salvage`` writes into a folder of this name."""
+
+
+def left_out_name(number: int, path: str, position: int) -> str:
+    """Return a file name for bytes of ``path``: a number, as much of the file's name as fits, and the position."""
+    end = f"@{position}"
+    name = os.fsencode(f"{number:06}-{path.rpartition('/')[2]}")[: NAME_BYTES - len(end)]
+    return os.fsdecode(name) + end
 
 
 class NewFiles:

@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
 UNKNOWN: Final = "unknown-topics"
 """The folder in ``lost+found`` for folders that are not copies of a partition in the metadata."""
-NAME_BYTES: Final = 255
 BLOCK: Final = 4096
 SMALL_BYTES: Final = 16 * BLOCK
 """An upper estimate of the bytes on disk of a partition folder without its segments."""
@@ -343,8 +342,6 @@ def _save(root: Path, plan: PartitionPlan, number: int, left: LeftOutBytes, acce
         if resync.zero_tail(source, left.position, end) == left.position:
             return 0
         folder = files.make_folders(root, files.LOST_AND_FOUND, plan.name, access=access)
-        tail = f"@{left.position}"
-        name = os.fsencode(f"{number:06}-{Path(left.path).name}")[: NAME_BYTES - len(tail)]
-        with files.create(folder / (os.fsdecode(name) + tail), access) as file:
+        with files.create(folder / files.left_out_name(number, left.path, left.position), access) as file:
             files.copy_range(source, left.position, left.size, file)
     return left.size

@@ -25,7 +25,7 @@ from kdump.checks import across_log_dirs, whole_partition
 from kdump.checks.log_dir import LogDirs
 from kdump.errors import discard
 from kdump.internal_topics import cluster_metadata, remote_log_metadata, transaction_state
-from kdump.log_dirs.file_names import SEGMENT_NAME, Name, leftover_state
+from kdump.log_dirs.file_names import LOG, SEGMENT_NAME, Name, leftover_state
 from kdump.log_dirs.finder import holds_a_log
 from kdump.log_reader.replicas import spares
 
@@ -149,6 +149,8 @@ def live(partition: Partition) -> Partition | None:
     """Return a partition without .deleted, .cleaned and .swap files; None for a leftover folder or without a topic."""
     if partition.topic is None or leftover_state(partition.folder):
         return None
+    if all(segment.path.endswith(f".{LOG}") for segment in partition.segments):
+        return partition
     names = [SEGMENT_NAME.fullmatch(posixpath.basename(segment.path)) for segment in partition.segments]
     kept = [name is None or name["state"] is None for name in names]
     return partition._replace(segments=tuple(compress(partition.segments, kept)))
