@@ -219,6 +219,11 @@ def _cut(shown: str, whole: str) -> str:
     return f"{shown[:_SHOWN]}... ({len(whole)} characters)"
 
 
+def without_path(error: DamageError | UnreadableError) -> str:
+    """Return the message of an error without the path of its file."""
+    return error.reason if isinstance(error, UnreadableError) else str(error)
+
+
 def refused(path: str, damage: DamageError) -> str:
     """Return the message on an invalid file that prevents a broker's start (exit status 3)."""
     return f"{path}: {damage}; kdump does not use this file, and a broker refuses it (kdump check reports what to do)"

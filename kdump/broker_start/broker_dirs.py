@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from kdump.broker_start import log_folder, release
 from kdump.broker_start.log_folder import METADATA_FOLDER, LogDirFiles
 from kdump.broker_start.outcome import StartCause
-from kdump.errors import DamageError, StoreError, UnreadableError
+from kdump.errors import DamageError, StoreError, UnreadableError, without_path
 from kdump.findings.codes import Code
 from kdump.formats import meta_properties
 from kdump.formats.partition_metadata import id_of
@@ -91,7 +91,7 @@ def _read(log_dir: LogDirFiles) -> DirIds:
     except (DamageError, UnreadableError) as error:
         if isinstance(error, UnreadableError) and error.is_denied:
             return DirIds(log_dir, None, log_folder.unreadable(error))
-        text = f"Error while reading meta.properties file {shown}: {error}"
+        text = f"Error while reading meta.properties file {shown}: {without_path(error)}"
         return DirIds(log_dir, None, StartCause(code=Code.META_PROPERTIES_UNREADABLE, file=shown, text=text))
 
 

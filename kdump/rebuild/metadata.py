@@ -31,7 +31,7 @@ from kdump.answers.metadata.records import LEVEL_NAMES, METADATA_VERSION, level_
 from kdump.answers.metadata.topics import PartitionImage
 from kdump.broker_start import release
 from kdump.broker_start.release import LEAST_LEVEL
-from kdump.errors import DamageError, Reporter, UnreadableError, UsageError
+from kdump.errors import DamageError, Reporter, UnreadableError, UsageError, without_path
 from kdump.formats import leader_epoch, quorum_state
 from kdump.formats.partition_metadata import id_text
 from kdump.internal_topics import consumer_offsets, remote_log_metadata, share_group_state, transaction_state
@@ -190,8 +190,8 @@ def _epochs(copy: Partition, note: Callable[[str], None]) -> Iterator[int]:
             if data is not None:
                 yield highest(data)
         except (DamageError, UnreadableError) as error:
-            path = posixpath.join(copy.folder, name)
-            note(f"{copy.files.shown(path)}: {error}; the new epoch is {ABOVE} above the epochs of all other files")
+            path = copy.files.shown(posixpath.join(copy.folder, name))
+            note(f"{path}: {without_path(error)}; the new epoch is {ABOVE} above the epochs of all other files")
 
 
 def found(volumes: Volumes, release: StartRelease | None, report: Reporter) -> LostCluster:
