@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import posixpath
 from bisect import bisect_right
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
 from kdump.errors import UnreadableError
-from kdump.log_dirs import file_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -18,6 +16,7 @@ if TYPE_CHECKING:
 
 NEVER: Final = 1 << 63
 """The end of an epoch that has not ended: above all offsets."""
+BUT: Final = "the leader epochs come from the batches and other copies"
 
 _epoch = attrgetter("epoch")
 
@@ -80,14 +79,14 @@ class EpochHistory:
         return EpochHistory([*before, first._replace(start_offset=begin), *self.entries[1:]])
 
 
-def noted(partition: Partition, note: Callable[[str], None]) -> tuple[EpochEntry, ...]:
-    """Return the sorted ``leader-epoch-checkpoint`` of a listed folder; () if missing, or unusable (with a note)."""
-    but = "the leader epochs come from the batches and other copies"
+def noted(
+    partition: Partition, damage: Callable[[str], None], fail: Callable[[UnreadableError], None]
+) -> tuple[EpochEntry, ...]:
+    """Return the sorted ``leader-epoch-checkpoint`` of a listed folder; () if missing, or unusable (reported)."""
     found: tuple[EpochEntry, ...] | None = None
     try:
         if partition.is_listed:
-            found = partition.leader_epochs(lambda text: note(f"{text}; {but}"))
+            found = partition.leader_epochs(lambda text: damage(f"{text}; {BUT}"))
     except UnreadableError as error:
-        path = posixpath.join(partition.folder, file_names.LEADER_EPOCHS)
-        note(f"{partition.files.shown(path)}: {error}; {but}")
+        fail(error)
     return tuple(sorted((each for each in found or () if each.epoch >= 0), key=attrgetter("epoch", "start_offset")))

@@ -114,7 +114,8 @@ def write(
     log, account = _write_log(folder, copies, limits, log_start, access, span, report.progress)
     if account.last_offset is not None:
         account.gaps.between(account.last_offset, span.end)
-    epochs = EpochHistory(log.epochs).completed([EpochHistory(noted(copy, report.damage)) for copy in copies])
+    others = [EpochHistory(noted(copy, report.damage, report.fail)) for copy in copies]
+    epochs = EpochHistory(log.epochs).completed(others)
     files.fill(folder / file_names.LEADER_EPOCHS, leader_epoch.encode(epochs.entries), access)
     _copy_metadata(copies, folder, report, access)
     lost = files.make_folders(out, files.LOST_AND_FOUND, name, access=access)

@@ -15,13 +15,13 @@ from itertools import pairwise, starmap
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.answers.log_copy import Lineage
-from kdump.errors import DamageError, UnreadableError
+from kdump.errors import DamageError, UnreadableError, without_path
 from kdump.formats import producer_snapshot
 from kdump.formats.sparse_index import MAX_RELATIVE_OFFSET
 from kdump.log_dirs import file_names
 from kdump.log_dirs.file_names import INDEX_NAME, SEGMENT_NAME
 from kdump.log_dirs.partition import Segment
-from kdump.log_salvage.epoch_history import NEVER, EpochHistory, noted
+from kdump.log_salvage.epoch_history import BUT, NEVER, EpochHistory, noted
 from kdump.log_salvage.merge import UNREADABLE
 from kdump.rebuild.copy_scan import BatchSpan, ScannedCopy, has_gap, history
 from kdump.rebuild.merging import MergedLog, OffsetSpan, OffsetSpans, TakenSpan
@@ -67,7 +67,7 @@ class _Copy:
 
     def __init__(self, folder: VolumeFolder, notes: list[str], *, is_compacted: bool) -> None:
         self.folder = folder
-        self.noted = noted(folder.partition, notes.append)
+        self.noted = noted(folder.partition, notes.append, lambda error: notes.append(f"{error}; {BUT}"))
         self.problem: str | None = None
         self.seen: tuple[SeenFile, ...] = ()
         self.swapped: tuple[SeenFile, ...] = ()
@@ -554,7 +554,7 @@ class _Planning:
                     producer_snapshot.read(data)
                     return path
             except (DamageError, UnreadableError) as error:
-                self._notes.append(f"{path}: {error}")
+                self._notes.append(f"{partition.files.shown(path)}: {without_path(error)}")
         return None
 
     def _unreadable(self) -> Iterator[str]:

@@ -169,6 +169,15 @@ def test_a_closed_folder_of_a_log_dir_without_ids_does_not_end_the_check(log_dir
     assert "1 segment, 1 batch" in out
 
 
+@pytest.mark.parametrize("name", ["leader-epoch-checkpoint", "partition.metadata"])
+def test_salvage_lists_a_closed_file_beside_the_log_as_unread(log_dir, tmp_path, monkeypatch, capfd, name):
+    (log_dir / "orders-0" / name).write_text("0\n0\n")
+    close(log_dir / "orders-0" / name, monkeypatch)
+    status, _, err = run(monkeypatch, capfd, "salvage", log_dir / "orders-0", "--out", tmp_path / "out")
+    assert (status, err.count(f"error: {log_dir / 'orders-0' / name}: Permission denied")) == (1, 1)
+    assert (tmp_path / "out/lost+found/unread.json").is_file()
+
+
 def test_the_command_for_the_owner_of_closed_files_is_printed_once(log_dir, monkeypatch, capfd):
     for folder in log_dir.iterdir():
         (log_dir / folder / "partition.metadata").write_text("version: 0\n")

@@ -1,5 +1,8 @@
 """The plan of a partition: copies of several nodes, damaged, diverged, compacted, tiered."""
 
+import errno
+import os
+
 import pytest
 
 from kdump.formats.leader_epoch import EpochEntry
@@ -461,3 +464,18 @@ def test_a_log_with_gaps_is_read_once(tmp_path, monkeypatch, other):
     first = str(tmp_path / "node-1" / "orders-0" / f"{0:020}.log")
     assert reads.count(first) == 1 or other  # the batches of two copies are compared one by one
     assert plan(tmp_path, is_compacted=True) == found
+
+
+@pytest.mark.parametrize("name", ["leader-epoch-checkpoint", f"{3:020}.snapshot"])
+def test_a_note_has_the_path_of_an_unreadable_file_once(tmp_path, monkeypatch, name):
+    folder = copy(tmp_path, 1, {3: batches(3, 5, 9)}, epochs=[(0, 0)])
+    closed, opened = str(folder / name), os.open
+    (folder / name).write_bytes(b"")
+
+    def refuse(path, *rest, **more):
+        if str(path) == closed:
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        return opened(path, *rest, **more)
+
+    monkeypatch.setattr(os, "open", refuse)
+    assert [note.count(closed) for note in plan(tmp_path).notes if "Permission denied" in note] == [1]
