@@ -139,7 +139,7 @@ def _wish(options: dict[str, Any]) -> RebuildWish:
     named: str | None = options["release"]
     return RebuildWish(
         nodes=parse_nodes(options["nodes"]),
-        listeners=Listeners(options["listener"], options["controller_listener"]),
+        listeners=Listeners(options["listener"], options["controller_listener"]).checked(),
         cluster_id=options["cluster_id"],
         release=None if named is None else release.of(named),
         replication=options["replication"],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from base64 import urlsafe_b64encode
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, Self, TypeAlias
 from uuid import uuid4
 
 from kdump.errors import UsageError
@@ -27,6 +27,7 @@ VOTER: Final = re.compile(
 PROTOCOLS: Final = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
 """Security protocol -> its number (``SecurityProtocol``). A listener with the name of a protocol uses this protocol."""
 CLUSTER_ID: Final = re.compile(r"[\w.-]{1,64}", re.ASCII)
+LISTENER: Final = re.compile(r"[\w.-]+", re.ASCII)
 
 Replicas: TypeAlias = "dict[tuple[bytes, int], tuple[int, ...]]"
 """Topic id and partition -> the nodes that have a replica, the leader first."""
@@ -72,6 +73,15 @@ class Listeners(NamedTuple):
 
     broker: str = "PLAINTEXT"
     controller: str = "CONTROLLER"
+
+    def checked(self) -> Self:
+        """Return the names. Raises UsageError for names that ``listeners`` cannot have, and for equal names."""
+        for option, name in (("--listener", self.broker), ("--controller-listener", self.controller)):
+            if not LISTENER.fullmatch(name):
+                raise UsageError(f"{option} {name!r} is not the name of a listener, such as PLAINTEXT or INTERNAL")
+        if self.broker.upper() == self.controller.upper():
+            raise UsageError(f"--listener and --controller-listener have the same name {self.broker}: Kafka refuses it")
+        return self
 
 
 def new_directory_id() -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 
 import pytest
@@ -55,6 +56,22 @@ def test_a_node_is_an_id_an_address_and_a_controller_port():
 def test_nodes_that_cannot_be(texts, reason):
     with pytest.raises(UsageError, match=reason):
         nodes.parse_nodes(texts)
+
+
+@pytest.mark.parametrize(
+    ("broker", "controller", "reason"),
+    [
+        ("", "CONTROLLER", "--listener '' is not the name of a listener"),
+        ("A,B", "CONTROLLER", "--listener 'A,B' is not"),
+        ("PLAINTEXT", "A:B", "--controller-listener 'A:B' is not"),
+        ("internal", "INTERNAL", "have the same name internal"),
+    ],
+)
+def test_listeners_that_kafka_refuses(broker, controller, reason):
+    with pytest.raises(UsageError, match=re.escape(reason)):
+        nodes.Listeners(broker, controller).checked()
+    names = nodes.Listeners("REPLICATION-9091", "my.controllers_2")
+    assert names.checked() is names
 
 
 def test_directory_ids_are_random_and_no_reserved_ones():
