@@ -57,13 +57,13 @@ def _uri(path: str) -> re.Match[str] | None:
 
 
 def place(path: str) -> tuple[Files, str]:
-    """Return the place of a path or URI, and the path in this place. Local paths become absolute.
+    """Return the place of a path or URI, and the path in this place. Local paths become absolute, except "".
 
     Raises UsageError for a wrong URI or scheme, StoreError if the store does not answer, KdumpError without PyArrow.
     """
     found = _uri(path)
     if found is None:
-        return LOCAL, posixpath.abspath(path)
+        return LOCAL, posixpath.abspath(path) if path else ""
     if found["scheme"] == "file":
         from urllib.parse import unquote, urlsplit
 

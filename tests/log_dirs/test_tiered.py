@@ -128,6 +128,14 @@ def test_borders_of_another_leader_give_no_offset_twice(tmp_path):
     assert offsets(log_dir, "--remote", store.root) == [*range(9)]
 
 
+def test_an_empty_path_of_remote_storage_is_not_the_working_directory(tmp_path, monkeypatch):
+    log_dir = local(tmp_path / "logs", 7, end=9)
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(local(tmp_path / "here" / "logs", 0, end=2))
+    done = kdump("dump", log_dir, "--remote", "", "--count")
+    assert (done.returncode, done.stdout, done.stderr) == (1, b"2\n", b"error: : No such file or directory\n")
+
+
 def test_of_segments_with_equal_base_offsets_only_the_kept_one_ends_the_segment_before_it(tmp_path):
     store = Store(tmp_path / "store")
     for number, (first, end, epoch) in enumerate(((0, 6, 5), (3, 9, 3), (3, 5, 4), (6, 9, 6))):
