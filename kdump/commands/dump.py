@@ -67,7 +67,7 @@ SECTIONS: Final = {
 @click.option("--out", metavar="FILE", help="The output file of -o parquet and arrow. Only a complete file appears.")
 @click.option("--overwrite", is_flag=True, help="Replace FILE if it exists.")
 @click.option("-f", "--format", "template", metavar="FORMAT", help="A line per record as in kcat: '%t %p %o %k %s\\n'.")
-@click.option("--batches", is_flag=True, help="One line per batch, not per record.")
+@click.option("--batches", is_flag=True, help="One line per batch. --count, --limit, --head and --tail count batches.")
 @shared.add([*shared.FILTERS.values()])
 @click.option("--limit", type=AtLeast(0), metavar="N", help="Stop after N records.")
 @click.option("--head", type=AtLeast(0), metavar="N", help="The first N records of each partition.")

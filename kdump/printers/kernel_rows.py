@@ -205,7 +205,7 @@ class KernelRows:
         while left := writer.left:
             lines = writer.lines(None, shape, CHUNK)
             writer.gaps.clear()
-            if writer.left == left:  # lines may be empty: a format string may have only fields that are empty
+            if writer.left == left:
                 raise self._stuck()
             yield lines
 
