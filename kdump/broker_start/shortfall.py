@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 from kdump.broker_start import log_folder
 from kdump.broker_start.broker_dirs import RESERVED, StartOptions, brokers
 from kdump.checks.evidence import committed, epochs_of, evidence_of, is_credible
-from kdump.errors import SILENT, DamageError, UnreadableError, many_are
+from kdump.errors import SILENT, DamageError, UnreadableError, discard, many_are
 from kdump.formats import checkpoints
 from kdump.internal_topics import CLUSTER_METADATA, CONSUMER_OFFSETS
 from kdump.log_dirs import file_names
@@ -46,7 +46,7 @@ class Shortfall(NamedTuple):
     text: str
     missing: int
     strays: str
-    """The path of a -stray folder with records of the partition, or "" without one."""
+    """The path of a -stray folder with records of the partition, but of no other known topic id; "" without one."""
 
 
 def evidence_text(reached: Mapping[str, int]) -> str:
@@ -217,10 +217,13 @@ class _BrokerShortfalls:
                 yield self._of(name, number, file, text, max(reached.values(), default=0))
 
     def _of(self, topic: str, number: int, file: str, text: str, missing: int) -> Shortfall:
+        found = None if self._image is None else self._image.topics.by_name.get(topic)
         held = [
             folder.name
             for folder in self._folders.get((topic, number), ())
-            if folder.parsed.state == file_names.STRAY_FOLDER and any(each.size for each in folder.partition.segments)
+            if folder.parsed.state == file_names.STRAY_FOLDER
+            and any(each.size for each in folder.partition.segments)
+            and (found is None or folder.partition.topic_id(discard) in {None, found.id})
         ]
         stray = held[0] if held else ""
         return Shortfall(

@@ -274,14 +274,17 @@ def report_shortfalls(
         if not places:
             return []
         from kdump.broker_start.shortfall import shortfalls
+        from kdump.log_dirs.file_names import FUTURE_FOLDER, leftover_state
 
         found = list(shortfalls(places, partitions, takes, run.fail))
     except StoreError as error:
         run.fail(error)
         return []
-    held = {(part.topic, part.partition) for part in partitions if any(each.size for each in part.segments)}
+    full = [part for part in partitions if any(each.size for each in part.segments)]
+    held = {(part.topic, part.partition) for part in full}
+    in_use = {(part.topic, part.partition) for part in full if leftover_state(part.folder) in {None, FUTURE_FOLDER}}
     for each in found[:SHOWN]:
-        is_elsewhere = (each.topic, each.partition) in held and not each.strays
+        is_elsewhere = (each.topic, each.partition) in in_use and not each.strays
         other = "; another folder in these paths has records of the partition" if is_elsewhere else ""
         run.insist(f"{each.file}: {each.text}{other}")
     if len(found) > SHOWN:

@@ -53,6 +53,16 @@ def test_a_stray_folder_that_holds_the_records_is_named(cases):
     assert line.endswith("d1/orders-1.3b0a0fd09d4e4bfbb661f39907a3cefa-stray has records of the partition")
 
 
+def test_a_stray_folder_of_another_topic_id_holds_no_records_of_the_partition(cases, tmp_path):
+    place = tmp_path / "nopm-after"
+    shutil.copytree(cases / "verdict" / "nopm-after", place)
+    (stray,) = place.glob("d1/orders-1.*-stray")
+    (stray / "partition.metadata").write_text(f"version: 0\ntopic_id: {'A' * 21}Q")
+    (line,) = said(place, "du", "-q", "d1")[0]
+    assert "committed by a group: 9000" in line
+    assert "has records of the partition" not in line
+
+
 def test_explain_reports_the_partition_that_is_asked_for(cases):
     place = cases / "verdict" / "rmlog"
     assert holds(said(place, "explain", "orders-0@500", "--in", "d1")[0], [EMPTY])
