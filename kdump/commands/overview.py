@@ -112,14 +112,15 @@ def overview(paths: tuple[str, ...]) -> int:
     if not any(partition.segments for partition in found):
         return run.status
     _print("")
-    words = " ".join(map(shell_path, map(without_secret, paths)))
+    quoted = [shell_path(without_secret(path)) for path in paths]
+    words = " ".join(quoted)
     if total <= CHECKED:
         for line in _verdict(paths, words, found, run):
             _print(line)
     else:
         _print(f"Not checked: {size(total)} of log. kdump check reads all of it.")
     _print("")
-    _print_next(_next(words, lines))
+    _print_next(_next(words, " ".join(f"--in {path}" for path in quoted), lines))
     return run.status
 
 
@@ -177,7 +178,7 @@ def _verdict(paths: tuple[str, ...], words: str, partitions: list[Partition], ru
     return verdict.lines
 
 
-def _next(words: str, lines: Sequence[PartitionUsage]) -> Iterator[tuple[str, str]]:
+def _next(words: str, places: str, lines: Sequence[PartitionUsage]) -> Iterator[tuple[str, str]]:
     yield f"kdump check {words}", "what is wrong, and what to do"
     yield f"kdump ls {words}", "partitions, sizes, offsets, times"
     yield f"kdump report {words} --out report.html", "everything on one page"
@@ -188,7 +189,7 @@ def _next(words: str, lines: Sequence[PartitionUsage]) -> Iterator[tuple[str, st
         topic, offset = shell_pattern(line.topic), max((line.latest or 1) - 1, 0)
         yield f"kdump dump {words} --topic {topic} --tail 10", "the newest records"
         record = f"{shell_pattern(f'{line.topic}-{line.partition}')}@{offset}"
-        yield f"kdump explain {record} --in {words.split(maxsplit=1)[0]}", "why a consumer gets a record"
+        yield f"kdump explain {record} {places}", "why a consumer gets a record"
     if sides := _sides([line for line in lines if line.state == "current"]):
         yield f"kdump diff {' '.join(sides)}", "which replicas lack records"
         if any(line.broker_id is not None for line in lines):

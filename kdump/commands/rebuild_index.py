@@ -49,10 +49,10 @@ def command(
       kdump rebuild-index /var/kafka --topic orders --out fresh
       kdump rebuild-index 00000000000000000064.log --out new --entry-offset first
 
-    PATH is a segment, a partition folder, a log dir or a glob. The new indexes are named like the segment. For a
-    partition folder kdump writes them to a folder of the same name in --out. Stop the broker before you move them to a
-    log. kdump also reads earlier segments, if a transaction may have begun there. Like a broker, kdump writes no
-    new .txnindex if no transaction was aborted. It writes nothing for a damaged segment and later ones of its folder.
+    PATH is a segment, a partition folder, a log dir or a glob. The new indexes are named like the segment. Except for a
+    single segment, they go to a folder of --out, named like the partition folder. Stop the broker before you move them
+    to a log. kdump also reads earlier segments, if a transaction may have begun there. Like a broker, it writes no new
+    .txnindex if no transaction was aborted. It writes nothing for a damaged segment and later ones of its folder.
 
     Exit status: 0 written; 1 something cannot be read or written; 2 wrong usage; 3 a log is damaged.
     """

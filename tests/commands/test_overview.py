@@ -105,6 +105,13 @@ def test_each_command_that_it_names_runs(broker, tmp_path):
         assert done.stdout or "--out" in line
 
 
+def test_the_printed_explain_reads_all_paths_also_with_a_space(broker, tmp_path):
+    (tmp_path / "a b").mkdir()
+    line = next(each for each in next_commands(kdump(tmp_path / "a b", broker).stdout.decode()) if " explain " in each)
+    done = kdump(*shlex.split(line)[1:])
+    assert (done.returncode, b"consumers get the record" in done.stdout) == (0, True), line
+
+
 def test_replicas_are_to_be_compared(broker, tmp_path):
     shutil.copytree(broker, tmp_path / "other")
     lines = next_commands(kdump(broker, tmp_path / "other").stdout.decode())
