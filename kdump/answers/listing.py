@@ -11,6 +11,7 @@ from kdump.answers.collector import Collector, Needs
 from kdump.answers.disk_usage import DiskUsage, PartitionUsage, largest_time, state_of
 from kdump.answers.question import LineTable, LogQuestion, option
 from kdump.errors import UnreadableError
+from kdump.log_dirs import file_names
 from kdump.segments import log_end
 from kdump.segments.log_end import end_of_segment, first_batch
 from kdump.segments.regions import Damage
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 class SegmentSpan:
     """A segment. ``state``: log, deleted, swap, cleaned.
 
-    ``end_offset`` is the offset after the last batch (without a batch the base offset); None if the end is damaged.
+    ``end_offset``: after the last valid batch, without one the base offset; None after damage but a truncated batch.
     ``oldest_ms`` and ``newest_ms`` are the largest timestamps of the first and the last batch; None without one.
     """
 
@@ -65,9 +66,9 @@ class SegmentListing(Collector):
 
 
 def _listed(segment: Segment, topic: str, number: int, place: Place) -> SegmentSpan:
-    end = end_of_segment(segment)
+    end, state = end_of_segment(segment), state_of(segment)
     is_damaged = isinstance(end.damage, Damage)
-    if end.damage is not None and is_damaged:
+    if end.damage is not None and (is_damaged or state != file_names.CLEANED):  # a killed cleaner truncates its file
         log_end.report_region(segment, end.damage, place.report)
     base = segment.base_offset
     return SegmentSpan(
@@ -79,7 +80,7 @@ def _listed(segment: Segment, topic: str, number: int, place: Place) -> SegmentS
         bytes=segment.size,
         oldest_ms=largest_time(end.first or first_batch([segment])),
         newest_ms=largest_time(end.last),
-        state=state_of(segment),
+        state=state,
     )
 
 

@@ -229,6 +229,16 @@ def test_the_end_of_a_damaged_segment_is_not_known(broker):
     assert b"byte 0: " in done.stderr
 
 
+def test_a_truncated_batch_at_the_end_of_a_segment_is_damage(broker):
+    for base in (0, 2):
+        log = broker / "orders-0" / f"{base:020}.log"
+        log.write_bytes(log.read_bytes() + batch(base + 2, 4000)[:30])
+    (broker / "orders-0" / f"{2:020}.log.cleaned").write_bytes(batch(2, 4000)[:30])
+    done = kdump("ls", broker / "orders-0", "-o", "jsonl")
+    assert (done.returncode, done.stderr.count(b"the file ends inside a batch")) == (3, 2)
+    assert [json.loads(line)["endOffset"] for line in done.stdout.splitlines()] == [2, 3, 2]
+
+
 @pytest.mark.parametrize("width", [60, 80, 120])
 def test_it_fits_a_terminal(width):
     shown = terminals.show([str(BROKER)], width=width).shown.decode()
