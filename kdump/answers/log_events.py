@@ -89,19 +89,19 @@ class LogEvents(Collector):
         known = at_ms if at_ms is not None and at_ms >= 0 else None
         self._events.append(LogEvent(known, what, *place.key, place.log_dir.path, offset, text))
         if len(self._events) >= 2 * MOST:
-            self._events = newest(self._events)
+            self._events = _limited(self._events)
 
     def end(self) -> None:
         self._place = self._segment = None
 
     def merge(self, other: Self) -> None:
-        self._events = newest([*self._events, *other._events])
+        self._events = _limited([*self._events, *other._events])
 
     def answer(self, at: int) -> Iterator[LogEvent]:  # noqa: ARG002  events have their own times
-        yield from newest(self._events)
+        yield from _limited(self._events)
 
 
-def newest(events: Iterable[LogEvent]) -> list[LogEvent]:
+def _limited(events: Iterable[LogEvent]) -> list[LogEvent]:
     untimed = [event for event in events if event.at_ms is None]
     timed = sorted((event for event in events if event.at_ms is not None), key=attrgetter("at_ms"))
     return [*timed[-MOST:], *untimed[:MOST]]

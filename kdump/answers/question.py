@@ -235,7 +235,7 @@ class Asking:
         return self.asked.takes(Name(partition.topic, partition.partition))
 
     def meant(self, *also: str) -> list[Partition]:
-        """Return the selected partitions, and all partitions of the topics ``also``."""
+        """Return the selected partitions that have a topic, and all partitions of the topics ``also``."""
         return [one for one in self.found if one.topic is not None and (one.topic in also or self.takes(one))]
 
     @cached_property

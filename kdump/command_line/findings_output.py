@@ -108,7 +108,7 @@ class FindingsOutput:
 
 @contextmanager
 def findings_output(run: Session, given: dict[str, Any]) -> Iterator[FindingsOutput]:
-    """Yield a printer of findings; print the totals after the block. ``given`` has the options FINDINGS."""
+    """Yield a printer of findings; print the totals after a block without error. ``given`` has the options FINDINGS."""
     with open_output() as out:
         as_json = given["as_json"] or given["output"] == "jsonl"
         show = Shown(quiet=run.quiet, remarks=given["remarks"], verbose=given["verbose"])

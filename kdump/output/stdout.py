@@ -180,8 +180,8 @@ PAGER_DEFAULTS: Final = {"LESS": "FRX", "LV": "-c"}
 def paged(*, wanted: bool = True) -> Iterator[None]:
     """Show the output of the block on a terminal through the user's pager, as git does.
 
-    Standard error goes to the pager too, if it is a terminal, so that messages do not overwrite the page. Raises
-    BrokenPipeError if the user leaves the pager before the end. Without a terminal or pager, output is not changed.
+    Standard error goes to the pager too, if it is a terminal. Raises BrokenPipeError if the user leaves the pager
+    before the end, and UsageError for a malformed variable. Without a terminal or pager, output is not changed.
     """
     process = _started_pager() if wanted and is_terminal() else None
     if process is None or process.stdin is None:

@@ -76,8 +76,8 @@ class Message(RecordBatch):
     ) -> None:
         """Read the message in ``data``, without its log overhead. ``position`` is where the log overhead begins.
 
-        ``newest``: imitate an old release with this newest magic (0 or 1). It reads a higher or unknown magic as
-        ``newest``.
+        ``newest``: imitate an old release with this newest magic (0 or 1). It reads a message of a higher or unknown
+        magic like one of ``newest``; :attr:`magic` stays as stored.
         """
         self.position = position
         self.size = LOG_OVERHEAD.size + len(data)
