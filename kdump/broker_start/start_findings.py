@@ -461,7 +461,7 @@ class _StartFindings:
         )
 
     def _held(self, log: LogStart) -> LogStart | None:
-        """Return the -stray folder with most records of a log's partition, except those of another topic id."""
+        """Return the -stray folder with most records of a log's partition and topic id. Its finding reports them."""
         found, ids = self.by_partition[log.topic, log.partition], {None, self.context.ids.get(log.topic)}
         strays = [each for each in found if _named_stray(each) and each.topic_id in ids and self._records(each)]
         return max(strays, key=self._records, default=None)
@@ -715,7 +715,7 @@ class _StartFindings:
         evidence = {**facts.evidence, **{what: at for what, at in checkpoints.items() if is_credible(at)}}
         end = log.log_end_offset if facts.end is None else max(facts.end, log.log_end_offset or 0)
         most = max(evidence.values(), default=0)
-        is_in_stray = not self._records(log) and self._held(log) is not None  # reported with the stray folder
+        is_in_stray = not self._records(log) and self._held(log) is not None
         is_clean = log.log_dir in self.start.clean
         beyond = {what: offset for what, offset in evidence.items() if offset > (end or 0)}
         mark = log.high_watermark if len(self.context.replicas.get((log.topic, log.partition), ())) == 1 else None
