@@ -12,7 +12,7 @@ from kdump.errors import UnreadableError
 from kdump.log_dirs import archive_formats
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from kdump.log_dirs.files import Source
 
@@ -87,7 +87,7 @@ def _readable(blocks: Iterable[bytes], name: str) -> Iterator[bytes]:
 
 
 def unpacked(kind: str, blocks: Iterable[bytes], name: str) -> Iterator[bytes]:
-    """Decompress ``blocks`` of format ``kind``. Raises UnreadableError, also if zstd or xz needs more than _MEMORY."""
+    """Decompress streams of format ``kind``. Raises UnreadableError, also if zstd or xz needs more than _MEMORY."""
     return _STREAMS[kind](blocks, name)
 
 
@@ -114,8 +114,8 @@ def inflated(blocks: Iterable[bytes], name: str, *, wbits: int = 31) -> Iterator
         try:
             while block:
                 if member.eof:
-                    if wbits < 0 or not block.startswith(b"\x1f"):  # padding after the last member
-                        return
+                    if wbits < 0 or not (block := _next_stream(block, name, what, (b"\x1f\x8b",))):
+                        break
                     member = zlib.decompressobj(wbits=wbits)
                 yield (part := member.decompress(block, BLOCK))
                 block = member.unused_data if member.eof else member.unconsumed_tail
@@ -157,19 +157,21 @@ def _xz(blocks: Iterable[bytes], name: str) -> Iterator[bytes]:
         return "memory" in str(reason).lower()
 
     make = partial(lzma.LZMADecompressor, lzma.FORMAT_XZ, _MEMORY)
-    return _several(blocks, name, "xz", make, (lzma.LZMAError, EOFError), b"\xfd7zXZ\0", too_large)
+    return _several(blocks, name, "xz", make, (lzma.LZMAError, EOFError), (b"\xfd7zXZ\0",), too_large)
 
 
 def _bzip2(blocks: Iterable[bytes], name: str) -> Iterator[bytes]:
     import bz2
 
-    return _several(blocks, name, "bzip2", bz2.BZ2Decompressor, (OSError, ValueError, EOFError), b"BZh")
+    return _several(blocks, name, "bzip2", bz2.BZ2Decompressor, (OSError, ValueError, EOFError), (b"BZh",))
 
 
 def _lz4(blocks: Iterable[bytes], name: str) -> Iterator[bytes]:
     from lz4.frame import LZ4FrameDecompressor
 
-    return _several(blocks, name, "lz4", LZ4FrameDecompressor, (RuntimeError, EOFError), b"\x04\x22\x4d\x18")
+    skipped = (bytes((number, 0x2A, 0x4D, 0x18)) for number in range(0x50, 0x60))  # the format's skippable frames
+    magics = (b"\x04\x22\x4d\x18", *skipped)
+    return _several(blocks, name, "lz4", LZ4FrameDecompressor, (RuntimeError, EOFError), magics)
 
 
 def _several(
@@ -178,7 +180,7 @@ def _several(
     what: str,
     make: Callable[[], Any],
     errors: tuple[type[Exception], ...],
-    magic: bytes,
+    magics: Sequence[bytes],
     is_too_large: Callable[[Exception], bool] = lambda _: False,
 ) -> Iterator[bytes]:
     """Yield the decompressed bytes of consecutive streams. ``make`` returns a decompressor like ``BZ2Decompressor``."""
@@ -188,11 +190,8 @@ def _several(
         try:
             while block or not (stream.eof or stream.needs_input):
                 if stream.eof:
-                    block = block.lstrip(b"\0")  # .xz has padding between streams
-                    if not block:
+                    if not (block := _next_stream(block, name, what, magics)):
                         break
-                    if not block.startswith(magic[: len(block)]):
-                        return
                     stream = make()
                 yield stream.decompress(block, BLOCK)
                 block = (stream.unused_data or b"") if stream.eof else b""
@@ -202,6 +201,14 @@ def _several(
             raise UnreadableError(name, f"the {what} stream is broken: {reason}") from reason
     if not stream.eof:
         raise UnreadableError(name, f"the {what} stream is truncated")
+
+
+def _next_stream(block: bytes, name: str, what: str, magics: Sequence[bytes]) -> bytes:
+    """Return ``block`` without zeros before the next stream. Raises UnreadableError if it begins with other bytes."""
+    block = block.lstrip(b"\0")
+    if not block.startswith(tuple(magic[: len(block)] for magic in magics)):
+        raise UnreadableError(name, f"bytes after a complete {what} stream are neither zeros nor another stream")
+    return block
 
 
 def _too_large(name: str, what: str, command: str) -> UnreadableError:

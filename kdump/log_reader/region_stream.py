@@ -41,8 +41,7 @@ def stream(
 
     After damage, or if ``span`` ends inside a batch, all later regions follow. With ``runs``, several batches may be
     one Run. ``packed``: the caller reads records, so a Run has no compressed batches. With ``runs`` and ``packed``,
-    threads may read a whole local file ahead and call ``make`` (:func:`kdump.segments.read_ahead.read_making`). With
-    ``check`` they also check records.
+    threads may read a whole local file ahead and call ``make``. With ``check`` they also check records.
     """
     if span is None:
         return

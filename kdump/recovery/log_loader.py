@@ -192,8 +192,7 @@ def dry_run(
     dir. ``interval`` is index.interval.bytes. ``sound``: the batches are known to be valid; recovery does not read
     them. ``snapshot_folders`` are the offsets of producer snapshots that a broker cannot write, because folders have
     their names. If a disk fails, loading fails or, with ``rules.forgives_io``, recovery empties the segment. Other
-    unreadable files raise UnreadableError. A broker does not search for the end of the log in a -delete folder: both
-    offsets of the result are then ``log_start``.
+    unreadable files raise UnreadableError. A -delete folder is only opened: its log then ends at ``log_start``.
     """
     partition, unread = opened(partition)
     sound = None if unread else sound  # ``sound`` is about the listed segments

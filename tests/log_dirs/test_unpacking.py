@@ -42,11 +42,31 @@ def test_streams(kind):
 
 
 @pytest.mark.parametrize("kind", ["gzip", "xz", "bzip2", "lz4"])
-def test_what_follows_the_last_stream_is_left_alone(kind):
+def test_zeros_between_and_after_streams_are_padding(kind):
     data = PACKED[kind](DATA)
     assert read(kind, data + bytes(600)) == DATA
-    assert read(kind, data + b"garbage") == DATA
+    assert read(kind, data + bytes(8) + data) == DATA + DATA
     assert max(map(len, unpacked(kind, [PACKED[kind](bytes(64 << 20))], "x"))) <= unpacking.BLOCK
+
+
+@pytest.mark.parametrize("kind", PACKED)
+@pytest.mark.parametrize("step", [1, 9999])
+def test_bytes_after_a_stream_that_are_no_stream_are_an_error(kind, step):
+    """They may be a stream with a damaged first byte, whose records would be lost silently."""
+    data = PACKED[kind](DATA)
+    for more in (b"garbage", b"\0\0" + data[:1] + b"x" + data[2:], b"x" + data[1:]):
+        found: list[bytes] = []
+        blocks = [(data + more)[at : at + step] for at in range(0, len(data + more), step)]
+        with pytest.raises(UnreadableError, match=r"neither zeros nor another stream|is broken"):
+            found.extend(unpacked(kind, blocks, "x"))
+        assert b"".join(found) == DATA
+
+
+@pytest.mark.parametrize("step", [1, 9999])
+@pytest.mark.parametrize("kind", ["lz4", "zstd"])
+def test_a_skippable_frame_has_no_data(kind, step):
+    data = PACKED[kind](DATA) + b"\x5a\x2a\x4d\x18\3\0\0\0abc" + PACKED[kind](DATA)
+    assert read(kind, *(data[at : at + step] for at in range(0, len(data), step))) == DATA + DATA
 
 
 @pytest.mark.parametrize("kind", PACKED)
