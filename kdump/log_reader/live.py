@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from kdump.errors import UnreadableError
 from kdump.log_dirs.file_names import SEGMENT_NAME
-from kdump.log_dirs.finder import Finder
+from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_reader.batch_selection import BatchSelection
 from kdump.records.record_batch import RecordBatch
 from kdump.rows.selection import DamagedRange
@@ -60,7 +60,8 @@ class LiveReader:
         base = self._segments[0].base_offset if self._segments else None
         if self._segments and SEGMENT_NAME.fullmatch(self._segments[0].path.rpartition("/")[2]) is None:
             return False
-        for partition in Finder().find([self._partition.folder], self._partition.files):
+        finder = Finder(Wanted(max_batch_bytes=self._partition.limit))
+        for partition in finder.find([self._partition.folder], self._partition.files):
             if partition.folder == self._partition.folder:
                 self._segments += [
                     where

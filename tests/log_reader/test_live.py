@@ -13,7 +13,10 @@ from kdump.dump_log_segments.dialects import segments as dialects
 from kdump.dump_log_segments.dispatch import dump_files
 from kdump.dump_log_segments.run import DumpRun
 from kdump.errors import Reporter, UnreadableError
+from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_dirs.local import LocalFile
+from kdump.log_reader.live import LiveReader
+from kdump.log_reader.reader import PartitionReader
 from kdump.output.stdout import OutputError, open_output
 from kdump.records.record_batch import RecordBatch
 from kdump.segments.regions import Trailing
@@ -318,3 +321,15 @@ def test_reports_on_file_names_do_not_steer_a_terminal(monkeypatch, terminal, sh
     monkeypatch.setattr(sys, "stderr", reported)
     dump_files(DumpRun(dialects.NEWEST, Options(), io.BytesIO()), ["\x1b[2J.unknown"])
     assert reported.getvalue() == f"Ignoring unknown file {shown}\n"
+
+
+def test_the_limit_of_a_batch_holds_in_segments_that_begin_later(tmp_path):
+    folder = tmp_path / "orders-0"
+    folder.mkdir()
+    (folder / LOG).write_bytes(forge.batch([forge.record(None, b"v")]))
+    (partition,) = Finder(Wanted(max_batch_bytes=200)).find([str(folder)])
+    live = LiveReader(PartitionReader(), partition)
+    assert [item.base_offset for item in live.poll()] == [0]
+    (folder / f"{1:020}.log").write_bytes(forge.batch([forge.record(None, bytes(500))], base_offset=1))
+    (lost,) = [*live.poll(), *live.poll()]  # a damaged range of the last segment is reported at the second poll
+    assert "larger than the limit" in lost.damage.reason
