@@ -95,14 +95,17 @@ def _topics(image: ClusterImage, *, show_secrets: bool) -> Iterator[str]:
 
 def _topic(topic: Topic, configs: Mapping[str, str], *, show_secrets: bool) -> Iterator[str]:
     factor = max((len(state.replicas) for state in topic.partitions.values()), default=1)
-    words = [f"topics --create --if-not-exists --topic {shell_text(topic.name)}"]
+    name, others = shell_text(topic.name), list[str]()
+    words = [f"topics --create --if-not-exists --topic {name}"]
     words.append(f"--partitions {max(1, len(topic.partitions))} --replication-factor {factor}")
     for key, value in sorted(configs.items()):
-        if show_secrets or not is_secret(TOPIC_RESOURCE, key, value):
-            words.append(f"--config {shell_text(f'{key}={value}')}")
-        else:
+        if not show_secrets and is_secret(TOPIC_RESOURCE, key, value):
             yield _hidden(topic.name, key)
-    yield " ".join(words)
+        elif value and "=" not in value:
+            words.append(f"--config {shell_text(f'{key}={value}')}")
+        else:  # TopicCommand.parseTopicConfigsToBeAdded refuses such values
+            others.append(f"configs --entity-type topics --entity-name {name} {_add(key, value)}")
+    yield from (" ".join(words), *others)
 
 
 def _hidden(owner: str, key: str) -> str:

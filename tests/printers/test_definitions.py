@@ -169,3 +169,16 @@ def test_names_that_kubernetes_refuses_are_distinguished(name):
     assert all(re.fullmatch("[a-z0-9]([-a-z0-9]*[a-z0-9])?", label) for label in made.split("."))
     assert NAME.fullmatch(made)
     assert made != resource_name(name + "x")
+
+
+def test_configs_that_kafka_topics_refuses_are_set_by_kafka_configs(image):
+    for key, value in (("leader.replication.throttled.replicas", ""), ("own", "a=b")):
+        fields = {"resourceType": 2, "resourceName": "orders", "name": key, "value": value}
+        image.handlers["ConfigRecord"](fields)
+    lines = [line for line in shell_lines(image, show_secrets=True) if "orders" in line and "acls" not in line]
+    assert lines == [
+        "topics --create --if-not-exists --topic orders --partitions 2 --replication-factor 3 "
+        "--config cleanup.policy=compact,delete --config my.secret=hunter2",
+        "configs --entity-type topics --entity-name orders --add-config leader.replication.throttled.replicas=",
+        "configs --entity-type topics --entity-name orders --add-config-file <(printf '%s\\n' own=a=b)",
+    ]
