@@ -302,9 +302,13 @@ def _users(image: ClusterImage) -> Iterator[str]:
             spec["quotas"] = {
                 QUOTAS[key]: _Plain(number(value)) for key, value in sorted(quotas.items()) if key in QUOTAS
             }
-        yield from _document(
-            "KafkaUser", name.removeprefix("CN="), spec or {"authentication": {"type": "scram-sha-512"}}
-        )
+        resource = name.removeprefix("CN=")
+        lines = _document("KafkaUser", resource, spec or {"authentication": {"type": "scram-sha-512"}})
+        if resource != name and resource in names:  # its document would replace this one
+            yield harmless_line(f"# A KafkaUser cannot be for {resource} and for {name}. The definition of {name}:")
+            yield from (f"# {line}" for line in lines)
+        else:
+            yield from lines
 
 
 def _is_user(parts: tuple[tuple[str, str | None], ...]) -> bool:

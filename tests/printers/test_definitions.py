@@ -182,3 +182,12 @@ def test_configs_that_kafka_topics_refuses_are_set_by_kafka_configs(image):
         "configs --entity-type topics --entity-name orders --add-config leader.replication.throttled.replicas=",
         "configs --entity-type topics --entity-name orders --add-config-file <(printf '%s\\n' own=a=b)",
     ]
+
+
+def test_one_kafka_user_cannot_be_for_a_password_and_a_certificate(image):
+    acl = image.acls.by_key[bytes(16)]
+    image.acls.by_key[b"8" * 16] = acl | {"principal": "User:CN=alice"}
+    text = "\n".join(strimzi_lines(image))
+    users = [one["metadata"]["name"] for one in yaml.safe_load_all(text) if one and one["kind"] == "KafkaUser"]
+    assert users.count("alice") == 1
+    assert "# A KafkaUser cannot be for alice and for CN=alice. The definition of CN=alice:\n# ---\n" in text
