@@ -6,6 +6,7 @@ import os
 import re
 import sys
 import warnings
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -55,8 +56,8 @@ def topics_of_paths(ctx: click.Context) -> list[str]:
     """Return the topics of folders directly in the given paths, for shell completion; no control characters."""
     found: set[str] = set()
     for path in ctx.params.get("paths") or ctx.args:  # if the value is missing, click leaves paths here
-        if os.path.isdir(path):  # noqa: PTH112  pathlib is slow to import
-            found.update(topic for name in os.listdir(path) if (topic := folder_name(name).topic))  # noqa: PTH208  as above
+        with suppress(OSError):
+            found.update(topic for name in os.listdir(path) if (topic := folder_name(name).topic))  # noqa: PTH208  slow
     return sorted(topic for topic in found if harmless_line(topic) == topic)
 
 
