@@ -232,7 +232,9 @@ def scratch_folder(place: str | None) -> Iterator[Path]:
                 made.append(Path(tempfile.mkdtemp(prefix="kdump-", dir=place)))
                 supervision.owns(made[0])
         except OSError as reason:
-            raise no_room(place, reason.strerror or str(reason)) from reason
+            text = f"cannot be written: {reason.strerror or reason}"
+            hint = "name another folder" if place else "set TMPDIR to another folder"
+            raise UnreadableError(place or "a temporary file", text, hint) from reason
         yield made[0]
 
 
@@ -412,13 +414,6 @@ def writable_file(out: str, *, overwrite: bool | None = None, option: str = "--o
     if not os.access(folder, os.W_OK | os.X_OK):
         reason = f"this user may not write in {folder}, or the file system is read-only"
         raise UnreadableError(out, f"cannot be written: {reason}", "name another place")
-
-
-def no_room(where: str | None, reason: str) -> UnreadableError:
-    """Return the error for temporary files that cannot be written to the folder ``where`` (None: the system's)."""
-    return UnreadableError(
-        where or "a temporary file", f"cannot be written: {reason}", "set TMPDIR to a folder with more room"
-    )
 
 
 def must_be_free(path: Path) -> None:

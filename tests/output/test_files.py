@@ -179,6 +179,12 @@ def test_a_folder_that_refuses_is_named_before_the_work(tmp_path, monkeypatch):
         files.writable_file(str(tmp_path / "x"), overwrite=False)
 
 
+def test_a_scratch_folder_that_cannot_be_made_is_named_with_a_remedy(tmp_path):
+    with pytest.raises(UnreadableError) as error, files.scratch_folder(str(tmp_path / "gone")):
+        pass
+    assert (error.value.path, error.value.hint) == (str(tmp_path / "gone"), "name another folder")
+
+
 def test_a_scratch_folder_is_private_and_goes_also_where_a_signal_comes_while_it_is_made(tmp_path, monkeypatch):
     with files.scratch_folder(str(tmp_path)) as folder:
         assert folder.stat().st_mode & 0o777 == 0o700
