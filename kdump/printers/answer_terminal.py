@@ -164,7 +164,7 @@ def shortened(text: str, width: int) -> str:
     """Return a text shortened to ``width`` columns. A path or name loses its middle if there is room for its ends."""
     if cell_len(text) <= width:
         return text
-    if " " in text or width < MANY:
+    if " " in text:
         return set_cell_size(text, width - 1).rstrip() + CUT
     last = (width - 1) * 2 // 3
     first = set_cell_size(text, width - 1 - last).rstrip()

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 PAUSE: Final = 10.0
 """The seconds to the next listing of the inputs when all records are exported."""
 STEP_BYTES: Final = 16 << 30
-"""The maximum number of bytes of segments in one step. After a kill, the work of one step is repeated."""
+"""Maximum number of bytes of a step, except for one larger batch. After a kill, the work of one step is repeated."""
 TRIES: Final = 3
 """The maximum number of attempts at a step while files change."""
 
