@@ -14,7 +14,7 @@ from kdump.command_line import options, session
 from kdump.command_line.findings_output import FINDINGS, findings_output
 from kdump.command_line.limit_options import PATHS, index_interval
 from kdump.command_line.options import AT, WORKERS, WhoReads
-from kdump.errors import Reporter, UnreadableError, UsageError, many
+from kdump.errors import Reporter, UnreadableError, many
 from kdump.findings.codes import Code
 from kdump.log_dirs.file_names import Name
 from kdump.log_dirs.finder import Finder, Wanted
@@ -102,10 +102,11 @@ def command(
         run.absent(wanted.missing(finder.found_names, paths))
     if closed:
         first, segments = closed[0], many(len(closed), "segment")
-        raise UsageError(
-            f"the records of {segments} in remote storage were not checked. kdump checked only that the objects exist "
-            f"and have the right sizes. The first error: {first}"
+        reason = (
+            f"{first.reason}. The records of {segments} in remote storage were not checked: kdump checked only that "
+            "the objects exist and have the right sizes"
         )
+        run.fail(UnreadableError(first.path, reason, first.hint))
     return run.status
 
 
