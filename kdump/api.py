@@ -687,11 +687,13 @@ class SalvageReport:
     """A sentence for each damaged range of a log that is readable and not being written, and for each damaged file."""
     unreadable: tuple[UnreadableError, ...] = ()
     notes: tuple[str, ...] = ()
+    absent: tuple[str, ...] = ()
+    """A sentence for each requested topic without a requested partition in the paths."""
 
     @property
     def status(self) -> int:
-        """1 if a file is unreadable, else 3 for damage, else 0: also for a missing topic and for malformed records."""
-        return 1 if self.unreadable else 3 if self.damage else 0
+        """1 if a file is unreadable or a topic absent, else 3 for damage, else 0: also for malformed records."""
+        return 1 if self.unreadable or self.absent else 3 if self.damage else 0
 
 
 def salvage(
@@ -734,7 +736,6 @@ def salvage(
     )
     report = Reporter(damage=damage.append, note=notes.append, fail=unreadable.append)
     found = partitions.find(given, wanted, report)
-    notes += wanted.missing(found.names, given)
     if not found.replicas:
         raise unreadable[0] if unreadable else UnreadableError(shown_paths(given), "there is no segment to salvage")
     inputs = [*given, *(() if wanted.remote is None else wanted.remote.paths)]
@@ -742,7 +743,8 @@ def salvage(
     done = tuple(partitions.write(found, inputs, fspath(out), how, note=notes.append))
     for one in done:
         one.report(report)
-    return SalvageReport(done, tuple(damage), tuple(unreadable), tuple(notes))
+    absent = tuple(wanted.missing(found.names, given))
+    return SalvageReport(done, tuple(damage), tuple(unreadable), tuple(notes), absent)
 
 
 def given_paths(paths: Iterable[Path | Iterable[Path]]) -> tuple[str, ...]:

@@ -175,6 +175,14 @@ class TestSalvage:
             kdump.salvage(tmp_path / "b", out=tmp_path / "rescue", topic="other")
         assert sorted(path.name for path in tmp_path.iterdir()) == ["b"]
 
+    def test_a_topic_that_is_not_there_is_an_error_as_in_the_command(self, tmp_path):
+        one = replica(tmp_path / "b", {0: data(0, 2)})
+        report = kdump.salvage(one, out=tmp_path / "rescue", topic=("orders", "other"))
+        assert (report.status, len(report.partitions), report.damage) == (1, 1, ())
+        assert [text for text in report.absent if "other" in text] == list(report.absent) != []
+        words = ("salvage", one, "--topic", "orders", "--topic", "other", "--out", tmp_path / "again")
+        assert processes.kdump(*words).returncode == 1
+
     def test_one_process_that_stops_in_the_middle_leaves_no_folder(self, tmp_path, monkeypatch):
         one = replica(tmp_path / "b", {0: data(0, 2)})
 

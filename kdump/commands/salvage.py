@@ -13,6 +13,7 @@ from kdump.errors import ExitStatus, UnreadableError, many, many_are
 from kdump.log_dirs.file_names import Name
 from kdump.log_dirs.remote import shown_paths
 from kdump.log_salvage import partitions, writer
+from kdump.primitives.terminal import shell_path
 
 if TYPE_CHECKING:
     from kdump.broker_start.shortfall import Shortfall
@@ -129,7 +130,9 @@ def _conclusion(
     if not run.statuses:
         if gone:
             return f"{done}{gone}; kdump wrote all batches of the input"
-        return f"nothing is missing: {done}" if batches else f"{done}: no batch was found"
+        if not batches:
+            return f"{done}: no batch was found"
+        return f"no batch and no offset is missing: {done}. To verify the records: kdump check {shell_path(where)}"
     lost = posixpath.join(out, "lost+found")
     rest = "all other bytes" if ExitStatus.UNREADABLE not in run.statuses else "all other bytes that could be read"
     return (

@@ -70,7 +70,8 @@ def test_a_transaction_hangs_when_no_coordinator_names_its_partition(tmp_path):
         "state": "hanging", "endOffset": None, "transactionalId": None,
         "abort": "kafka-transactions.sh --bootstrap-server b1:9092 abort --topic orders --partition 0 --start-offset 0",
         "terminate": None, "twoPhase": False, "lastTransactionalId": "tx", "heldBack": 5,
-        "why": "the transaction of 'tx' (CompleteCommit) does not list orders-0", "startTimeMs": None, "clock": "records",
+        "why": "the transaction of 'tx' (CompleteCommit) does not list orders-0",
+        "startTimeMs": None, "clock": "records",
     }  # fmt: skip
 
 

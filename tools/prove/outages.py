@@ -58,7 +58,7 @@ PATIENCE: Final = 300
 INTERRUPTED: Final = 130
 LEFT_OUT: Final = "continuing with the other folders"
 EXPIRED: Final = "ExpiredToken", "The provided token has expired."
-WORDS_OF_DAMAGE: Final = re.compile(r"damage(?!d ranges \(0 B\))|nothing is missing|\bare lost\b", re.IGNORECASE)
+WORDS_OF_DAMAGE: Final = re.compile(r"damage(?!d ranges \(0 B\))|no offset is missing|\bare lost\b", re.IGNORECASE)
 
 
 class Fault(NamedTuple):
