@@ -132,6 +132,8 @@ class PartitionOffsets:
     """The first offset with the largest timestamp."""
     by_time: tuple[TimeAnswer, ...] = ()
     """For each --time the first offset at or after it."""
+    ends_damaged: bool = False
+    """Whether damage follows the last valid batch: the log may have had higher offsets than latest and lastStable."""
 
 
 class OffsetsFacts(NamedTuple):
@@ -171,7 +173,7 @@ class Offsets(Collector):
 
     def turn_to(self, segment: Segment) -> None:
         if self._partition is not None:
-            self._partition.times.turn_to(segment)
+            self._partition.turn_to(segment)
 
     def add(self, batches: Batches) -> int | None:
         return None if self._partition is None else self._partition.add(batches)
@@ -180,6 +182,8 @@ class Offsets(Collector):
         """Drop a replica with an unreadable file, because the file may have higher offsets."""
         if isinstance(region, Damage) and region.is_unreadable:
             self._partition = None
+        elif self._partition is not None:
+            self._partition.lose(region)
 
     def end(self) -> None:
         if self._partition is not None:
@@ -209,12 +213,24 @@ class _PartitionPass:
         self.times = TimeLookup(segments, times, self._earliest)
         self._largest: RecordBatch | None = None
         self._largest_timestamp = NO_TIMESTAMP - 1
+        self._segment: Segment | None = None
+        self._ends_damaged = False
+
+    def turn_to(self, segment: Segment) -> None:
+        self._segment, self._ends_damaged = segment, False
+        self.times.turn_to(segment)
+
+    def lose(self, region: Damage | Trailing) -> None:
+        from kdump.segments.log_end import damage_of
+
+        self._ends_damaged = self._segment is None or damage_of(self._segment, region) is not None
 
     def add(self, batches: Batches) -> int | None:
         """Add batches and return None. Return 0 for a run that may have a wanted time: add its batches one by one."""
         if batches.batch_count > 1 and self.times.may_find(batches):
             return 0
         self._producers.add(batches)
+        self._ends_damaged = False
         timestamp = batches.greatest("max_timestamp")
         if timestamp > self._largest_timestamp:
             row = batches.column("max_timestamp").index(timestamp)
@@ -239,6 +255,7 @@ class _PartitionPass:
             max_timestamp_ms=timestamp,
             max_timestamp_offset=offset,
             by_time=self.times.answers(),
+            ends_damaged=self._ends_damaged,
         )
 
     def _max_timestamp(self) -> tuple[int | None, int | None]:
@@ -290,6 +307,8 @@ maxTimestampMs   the largest timestamp, -1 if no record has one;
 byTime           for each --time the first offset with this time or a later
                  one, searched as a broker does: in the segment that the
                  time indexes select
+endsDamaged      whether damage follows the last valid batch: the log may
+                 have had higher offsets than latest and lastStable
 
 null means that no file has the value, or that there is no such offset. A transaction that is open in the newest valid
 producer snapshot counts as open until its marker is read. A truncated batch at the end of a log is left out.

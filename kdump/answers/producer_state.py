@@ -148,8 +148,8 @@ class ProducerReplay:
         self.doubted: set[int] = set()
         """The producers with an open transaction whose end marker may be in unreadable bytes."""
         segments = place.partition.segments
-        last_base = (segments[-1].base_offset or 0) if segments else 0
-        limit = last_base if before is None else before
+        self._last_base = (segments[-1].base_offset or 0) if segments else 0
+        limit = self._last_base if before is None else before
         self._later: list[ProducerSnapshot] = []
         for snapshot in _snapshots(place):
             if snapshot.offset > limit:
@@ -159,7 +159,7 @@ class ProducerReplay:
             break
         if before is not None:
             self._later.clear()
-        self.end_offset = max(self.since, last_base if before is None else 0)
+        self.end_offset = max(self.since, self._last_base if before is None else 0)
         self._note = place.report.note
 
     def add(self, batches: Batches) -> EndedTransaction | None:
@@ -204,7 +204,8 @@ class ProducerReplay:
             self.doubted |= set(self.state.open)
 
     def end(self) -> None:
-        """End the partition. Snapshots after the log end are reported."""
+        """End the partition. Snapshots after the log end are reported. An empty last segment proves its base offset."""
+        self.end_offset = max(self.end_offset, self._last_base)
         while self._later and self._later[-1].offset <= self.end_offset:
             self._take(self._later.pop())
         for snapshot in self._later:
