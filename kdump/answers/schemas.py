@@ -62,6 +62,38 @@ class SchemaQuery(NamedTuple):
         """Yield the selected versions in log order."""
         return (version for version in store.versions(STATES if self.deleted else STATES[:1]) if self._takes(version))
 
+    def history(self, store: SchemaStore) -> Iterator[HistoryLine]:
+        """Yield the records of the selected schemas in log order, also of deleted ones. A null value has the last id.
+
+        A DELETE_SUBJECT belongs to all versions that it deletes. Without ``id``, ``guid`` and ``schema_type`` the
+        records of a subject's config and mode are yielded too, and without ``subject`` all records.
+        """
+        ids = self._ids(store)
+        known: dict[str | None, dict[int, int]] = {}
+        for line in store.history:
+            if self.subject is not None and not (line.subject is not None and is_selected(line.subject, self.subject)):
+                continue
+            if ids is not None:
+                of_subject = known.setdefault(line.subject, {})
+                if line.version is not None and line.id is not None:
+                    of_subject[line.version] = line.id
+                deletes = line.keytype == "DELETE_SUBJECT"
+                mine = (
+                    each
+                    for version, each in of_subject.items()
+                    if version == line.version or (deletes and line.version is not None and version < line.version)
+                )
+                if ids.isdisjoint(mine):
+                    continue
+            yield line
+
+    def _ids(self, store: SchemaStore) -> frozenset[int] | None:
+        """Return the selected schema ids; None for all."""
+        if self.guid is None and self.schema_type is None:
+            return None if self.id is None else frozenset({self.id})
+        selected = self._replace(deleted=True, subject=None)
+        return frozenset(version.id for version in selected.versions(store))
+
     def _takes(self, version: SchemaVersion) -> bool:
         return (
             self.id in (None, version.id)

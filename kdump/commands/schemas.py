@@ -55,7 +55,7 @@ def command(paths: tuple[str, ...], *, output: str, quiet: bool, **given: Any) -
       kdump schemas /var/kafka --import-script > restore.sh
 
     Without --all, only current versions are listed. A deleted version stays readable until the topic is compacted.
-    Records may have its id: restore it with --import-script --all. --history ignores --id, --guid, --subject, --type.
+    Records may have its id: restore it with --import-script --all. --history lists deleted versions always.
 
     Exit status: 0 answered; 1 something cannot be read or there is no such topic; 2 wrong usage; 3 damage was found.
     """
@@ -103,7 +103,7 @@ def command(paths: tuple[str, ...], *, output: str, quiet: bool, **given: Any) -
         return run.status
     lines: list[AnswerLine]
     if given["history"]:
-        lines = [*store.history]
+        lines = [*query.history(store)]
     elif given["subjects"]:
         lines = list(answer.subject_lines(store, query))
     else:

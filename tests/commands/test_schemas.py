@@ -48,6 +48,12 @@ def test_chosen_versions(logs, option, name):
     assert [line["subject"] for line in lines("schemas", logs, *option)] == [name]
 
 
+def test_the_history_has_only_chosen_schemas(logs):
+    every, chosen = lines("schemas", logs, "--history"), lines("schemas", logs, "--history", "--id", "950")
+    assert 0 < len(chosen) < len(every)
+    assert {line["subject"] for line in chosen} == {"hostile-proto"}
+
+
 def test_a_guid_in_any_case(logs):
     (line,) = lines("schemas", logs, "--id", "950")
     assert lines("schemas", logs, "--guid", line["guid"].upper()) == [line]

@@ -439,7 +439,8 @@ class GroupsOptions:
         None,
         "choice",
         "--top",
-        "Rank the groups by their bytes or commits in __consumer_offsets, instead of printing offsets.",
+        "Rank the groups by their bytes or commits in __consumer_offsets, instead of printing offsets. With --topic "
+        "or --partition only commits for these count.",
         choices=("bytes", "commits"),
     )
     stable: bool = option(
@@ -461,7 +462,7 @@ def collector_of(asking: Asking, options: GroupsOptions) -> ConsumerGroups | Gro
         raise UsageError(RANKS_ALONE)
     wanted = GroupsWanted(options.group, asking.asked, history=options.history, retention_ms=options.retention_ms)
     if options.top is not None:
-        return GroupWriters(options.top, wanted.takes)
+        return GroupWriters(options.top, wanted.takes, wanted.takes_partition if asking.asked.is_choosy else None)
     collector = ConsumerGroups(wanted)
     collector.ends = LogEnds(topic_ids=topic_names(asking.image), stable=options.stable)
     return collector

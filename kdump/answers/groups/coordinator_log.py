@@ -222,6 +222,11 @@ def group_of(key: bytes) -> bytes:
     return key[_GROUP_AT : _group_end(key)]
 
 
+def committed_in(key: bytes) -> bytes:
+    """Return the end of a commit's key: the size of the topic's name, the name, and the partition."""
+    return key[_group_end(key) :]
+
+
 def _group_end(key: bytes) -> int:
     return _GROUP_AT + (key[2] << 8 | key[3])
 

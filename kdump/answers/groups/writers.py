@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import repeat
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from kdump.answers.groups.coordinator_log import OFFSETS, TopicLog, TopicLogs, group_of, problem_of
+from kdump.answers.groups.coordinator_log import OFFSETS, TopicLog, TopicLogs, committed_in, group_of, problem_of
 from kdump.answers.groups.lines import WriterLine
 from kdump.formats.record_layout import BATCH_HEADER
 from kdump.internal_topics import consumer_offsets
@@ -34,11 +34,17 @@ class GroupTally:
 
 
 class WriterLog(TopicLog):
-    """Counts the records of groups in one partition. ``groups``: group id in bytes -> tally."""
+    """Counts the records of groups in one partition. ``groups``: group id in bytes -> tally.
 
-    def __init__(self, partition: int) -> None:
+    With ``takes`` only the commits, and their tombstones, for the partitions that it selects count.
+    """
+
+    def __init__(self, partition: int, takes: Callable[[str, int], bool] | None = None) -> None:
         super().__init__(partition)
         self.groups: dict[bytes, GroupTally] = {}
+        self._takes = takes
+        self._selected: dict[bytes, bool] = {}
+        """End of a commit's key, with topic and partition -> whether to count the record."""
 
     def take(self, records: Sequence[BriefRecord], producer: int, counts: Sequence[int]) -> None:  # noqa: ARG002  the writer does not matter
         """Add records, each with its share of its batch's header."""
@@ -47,6 +53,8 @@ class WriterLog(TopicLog):
             problem = problem_of(key)
             if key is None or problem is not None:
                 self.refuse(problem or "", offset)
+                continue
+            if self._takes is not None and not (key[:2] in OFFSETS and self._is_selected(committed_in(key))):
                 continue
             name = group_of(key)
             written = groups.get(name)
@@ -61,6 +69,13 @@ class WriterLog(TopicLog):
             written.size += size + share
             written.last_timestamp = timestamp
 
+    def _is_selected(self, place: bytes) -> bool:
+        found = self._selected.get(place)
+        if found is None and self._takes is not None:
+            found = self._takes(java_utf8(place[2:-4]), int.from_bytes(place[-4:], "big", signed=True))
+            self._selected[place] = found
+        return bool(found)
+
 
 def _shares(counts: Iterable[int]) -> Iterator[int]:
     """Yield each record's share of its batch's header in bytes. The first record gets the remainder."""
@@ -72,15 +87,24 @@ def _shares(counts: Iterable[int]) -> Iterator[int]:
 
 
 class GroupWriters(TopicLogs):
-    """Ranks groups by their records in ``__consumer_offsets``. ``takes`` returns whether to rank a group id."""
+    """Ranks groups by their records in ``__consumer_offsets``. ``takes`` returns whether to rank a group id.
 
-    def __init__(self, ranking: Ranking, takes: Callable[[str], bool]) -> None:
+    ``takes_partition``: see :class:`WriterLog`.
+    """
+
+    def __init__(
+        self,
+        ranking: Ranking,
+        takes: Callable[[str], bool],
+        takes_partition: Callable[[str, int], bool] | None = None,
+    ) -> None:
         super().__init__()
         self._ranking = ranking
         self._takes = takes
+        self._takes_partition = takes_partition
 
     def log_of(self, topic: str, partition: int) -> TopicLog | None:
-        return WriterLog(partition) if topic == consumer_offsets.TOPIC else None
+        return WriterLog(partition, self._takes_partition) if topic == consumer_offsets.TOPIC else None
 
     def answer(self, at: int) -> Iterator[AnswerLine]:  # noqa: ARG002  nothing of it depends on the time
         found = [

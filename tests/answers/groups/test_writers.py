@@ -1,8 +1,11 @@
 """Which groups write most of ``__consumer_offsets``."""
 
+import pytest
+
 from kdump.answers.collector import as_json
 from kdump.answers.groups.writers import GroupWriters
 from testing import forge
+from tests.helpers.asking import ask
 from tests.helpers.group_topics import batches, commit_key, commit_value, feed, group_key, write
 
 KEY = commit_key("app")
@@ -44,3 +47,30 @@ def test_each_record_bears_the_header_of_its_own_batch(tmp_path):
         "app": len(mine),
         "b": len(theirs),
     }
+
+
+@pytest.mark.parametrize(
+    ("options", "ranked"),
+    [
+        ((), [("app", 3), ("b", 1)]),
+        (("--topic", "orders"), [("app", 2)]),
+        (("--topic", "audit", "--topic", "none"), [("app", 1), ("b", 1)]),
+        (("--topic", "audit", "--partition", "7"), [("b", 1)]),
+        (("--topic", "audit", "--group", "b"), [("b", 1)]),
+        (("--topic", "none"), []),
+    ],
+)
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_only_commits_for_the_requested_partitions_count(tmp_path, options, ranked, jobs):
+    content = batches(
+        (KEY, commit_value(5)),
+        (KEY, commit_value(7)),
+        (commit_key("app", "audit"), commit_value(7)),
+        (commit_key("b", "audit", 7), commit_value(1)),
+        (group_key("app"), None),
+    )
+    write(tmp_path, content)
+    write(tmp_path, b"", partition=1)
+    lines, _ = ask("groups", tmp_path, "--top", "commits", "--jobs", jobs, *options)
+    assert [(line["groupId"], line["commits"]) for line in lines] == ranked
+    assert {line["groupRecords"] for line in lines} <= ({0} if options else {0, 1})
