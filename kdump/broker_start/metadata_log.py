@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from kdump.answers.metadata.cluster_image import ClusterImage
 from kdump.answers.metadata.image import SnapshotFile, load
 from kdump.answers.metadata.records import METADATA_VERSION, level_name
-from kdump.answers.metadata.replay import Effect, MetadataReplay
+from kdump.answers.metadata.replay import BreakEffect, MetadataReplay
 from kdump.broker_start import log_folder
 from kdump.broker_start.log_folder import METADATA_FOLDER
 from kdump.broker_start.outcome import LogStart, StartCause, StartOutcome
@@ -53,9 +53,12 @@ _SNAPSHOT_ENDS: Final = tuple(
 
 
 STOPS: Final = {
-    Effect.NOT_APPLIED: (Code.METADATA_REPLAY_BROKEN, "a controller of 3.3 or later stops at it with a fatal fault"),
-    Effect.NOT_DECODED: (Code.METADATA_REPLAY_BROKEN, "brokers and controllers stop at it"),
-    Effect.NOT_KNOWN: (Code.METADATA_TOO_NEW, "brokers and controllers stop at it"),
+    BreakEffect.NOT_APPLIED: (
+        Code.METADATA_REPLAY_BROKEN,
+        "a controller of 3.3 or later stops at it with a fatal fault",
+    ),
+    BreakEffect.NOT_DECODED: (Code.METADATA_REPLAY_BROKEN, "brokers and controllers stop at it"),
+    BreakEffect.NOT_KNOWN: (Code.METADATA_TOO_NEW, "brokers and controllers stop at it"),
 }
 """The effects of records in the metadata log that prevent the start: others, such as gaps in the offsets, do not."""
 
@@ -257,7 +260,7 @@ def _replay(
             code, effect = STOPS[found.effect]
             cause = StartCause(code=code, file=folder.name, text=f"{found.cause}: {effect}", offset=min(whole))
             broken.append(cause)
-            if found.effect is Effect.NOT_APPLIED:
+            if found.effect is BreakEffect.NOT_APPLIED:
                 of_controllers.append(cause)
 
     image = ClusterImage()

@@ -24,7 +24,7 @@ BEGIN, END, ABORT = "BeginTransactionRecord", "EndTransactionRecord", "AbortTran
 BOUNDS = frozenset((BEGIN, END, ABORT))
 
 
-class Effect(Enum):
+class BreakEffect(Enum):
     """The effect of a break on brokers and controllers.
 
     Sources: MetadataBatchLoader, QuorumController; RecordsIterator, which decodes the whole log when a node starts;
@@ -51,7 +51,7 @@ class Break(NamedTuple):
     record: str
     """The name of the message, or empty if it is unknown."""
     reason: str
-    effect: Effect
+    effect: BreakEffect
 
     @property
     def text(self) -> str:
@@ -61,7 +61,7 @@ class Break(NamedTuple):
     @property
     def cause(self) -> str:
         """Like :attr:`text`, without the effect."""
-        if self.effect in {Effect.GAP, Effect.NO_BEGINNING}:
+        if self.effect in {BreakEffect.GAP, BreakEffect.NO_BEGINNING}:
             return f"offset {self.offset}: {self.reason}"
         what = f" ({self.record})" if self.record else ""
         return f"offset {self.offset}{what} cannot be replayed: {self.reason}"
@@ -115,7 +115,7 @@ class MetadataReplay:
         if base >= to or (self._at is not None and batch.timestamp > self._at):
             return False
         if base > image.end_offset:
-            self._gap(base, batch.timestamp, Effect.GAP if self._has_begun else Effect.NO_BEGINNING)
+            self._gap(base, batch.timestamp, BreakEffect.GAP if self._has_begun else BreakEffect.NO_BEGINNING)
         self._has_begun = True
         try:
             handlers = self._direct()
@@ -143,7 +143,7 @@ class MetadataReplay:
             from kdump.rows.redaction import shown
 
             reason = f"the batch cannot be read: {shown(damage, cluster_metadata.TOPIC)}"
-            effect = Effect.NOT_READ if isinstance(damage, LimitError) else Effect.NOT_DECODED
+            effect = BreakEffect.NOT_READ if isinstance(damage, LimitError) else BreakEffect.NOT_DECODED
             self._report(Break(image.end_offset, batch.timestamp, "", reason, effect))
             image.end_offset = max(image.end_offset, batch.last_offset + 1)
         if self._observer is not None and image.open_transaction is None:
@@ -154,14 +154,14 @@ class MetadataReplay:
         """The image's handlers for direct calls. Empty in a transaction and with an observer, which need more steps."""
         return self.image.handlers if self._observer is None and self.image.open_transaction is None else {}
 
-    def _gap(self, offset: int, timestamp: int, effect: Effect = Effect.GAP) -> None:
+    def _gap(self, offset: int, timestamp: int, effect: BreakEffect = BreakEffect.GAP) -> None:
         reason = f"the records from offset {self.image.end_offset} up to this offset are missing"
         self._report(Break(offset, timestamp, "", reason, effect))
         self.image.end_offset = offset
 
     def _take(self, record: MetadataRecord | Undecoded) -> None:
         if isinstance(record, Undecoded):
-            effect = Effect.NOT_DECODED if record.is_known else Effect.NOT_KNOWN
+            effect = BreakEffect.NOT_DECODED if record.is_known else BreakEffect.NOT_KNOWN
             self._report(Break(record.offset, record.timestamp, "", record.reason, effect))
         elif record.name in BOUNDS:
             self._bound(record)
@@ -197,7 +197,7 @@ class MetadataReplay:
             observer.applied()
 
     def _break(self, record: MetadataRecord, reason: str) -> None:
-        self._report(Break(record.offset, record.timestamp, record.name, reason, Effect.NOT_APPLIED))
+        self._report(Break(record.offset, record.timestamp, record.name, reason, BreakEffect.NOT_APPLIED))
 
     def _report(self, found: Break) -> None:
         self._broken(found)

@@ -8,7 +8,7 @@ from kdump import kernel
 from kdump.answers.metadata.cluster_image import ClusterImage
 from kdump.answers.metadata.events import Events
 from kdump.answers.metadata.records import appended
-from kdump.answers.metadata.replay import Effect, MetadataReplay
+from kdump.answers.metadata.replay import BreakEffect, MetadataReplay
 from kdump.log_dirs.local import LocalFile
 from kdump.records.magic_2 import Batch
 from kdump.segments import resync
@@ -70,7 +70,7 @@ def test_a_record_that_does_not_fit_is_a_named_break(broken, reason):
     assert breaks[0].offset == 3
     assert reason in breaks[0].reason
     assert "fatal fault" in breaks[0].text
-    assert breaks[0].effect is Effect.NOT_APPLIED
+    assert breaks[0].effect is BreakEffect.NOT_APPLIED
     assert records(image) == records(before)
     assert image.end_offset == 4
 
@@ -78,10 +78,10 @@ def test_a_record_that_does_not_fit_is_a_named_break(broken, reason):
 @pytest.mark.parametrize(
     ("broken", "reason", "effect"),
     [
-        (b"\1\x7f\0", "record type 127 is unknown", Effect.NOT_KNOWN),
-        (b"\x02\0\0", "frame version 2 is unknown", Effect.NOT_KNOWN),
-        (TOPIC[:-3], "short", Effect.NOT_DECODED),
-        (None, "its value is null", Effect.NOT_DECODED),
+        (b"\1\x7f\0", "record type 127 is unknown", BreakEffect.NOT_KNOWN),
+        (b"\x02\0\0", "frame version 2 is unknown", BreakEffect.NOT_KNOWN),
+        (TOPIC[:-3], "short", BreakEffect.NOT_DECODED),
+        (None, "its value is null", BreakEffect.NOT_DECODED),
     ],
 )
 def test_a_record_that_cannot_be_decoded_is_a_break_for_every_node(broken, reason, effect):
@@ -97,7 +97,7 @@ def test_a_gap_does_not_stop_a_node_but_a_missing_beginning_does():
     replay = MetadataReplay(image, breaks.append)
     replay.add(batch(4, TOPIC))
     replay.add(batch(7, PARTITION))
-    assert [(each.offset, each.effect) for each in breaks] == [(4, Effect.NO_BEGINNING), (7, Effect.GAP)]
+    assert [(each.offset, each.effect) for each in breaks] == [(4, BreakEffect.NO_BEGINNING), (7, BreakEffect.GAP)]
     assert breaks[1].text == (
         "offset 7: the records from offset 5 up to this offset are missing; brokers and controllers do not notice the "
         "gap: they apply the later records without these changes"
