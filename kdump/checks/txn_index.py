@@ -130,7 +130,7 @@ class TxnIndexCheck(IndexFileCheck):
 
         ``complete``: the partition was replayed from offset 0. ``compacted``: the log lacks batches or records; an
         entry may then have offsets of removed data, but its marker must exist. If ``readable`` is false, the log was
-        not read to its end: entries after the last transaction are not checked. ``alone``: the ``.index`` is missing,
+        not read to its end: entries after the last transaction need no marker. ``alone``: the ``.index`` is missing,
         and a broker rebuilds all index files. A missing ``.txnindex`` is then one remark, not a finding per entry.
         """
         if not (self.data or self._missing or self._empty):

@@ -193,7 +193,7 @@ def tail(segment: Segment | None, region: Trailing) -> Tail:
 
 
 def report_region(segment: Segment, region: Damage | Trailing, report: Reporter) -> None:
-    """Report a region of a segment as damage. For a truncated batch that a broker is writing, print a note."""
+    """Report a region of a segment as damage. For a truncated batch that a broker is writing, report a note."""
     found = tail(segment, region) if isinstance(region, Trailing) else Tail(True, region.reason)
     receive = report.damage if found.is_damage else report.note
     receive(f"{segment.name}: byte {region.position}: {found.text}")
