@@ -337,15 +337,15 @@ def interruptible(spark: SparkSession) -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def collected(rows: RDD[T]) -> list[T]:
-    """Return the results of tasks. A second thread calls Java and waits for the tasks.
+def awaited(call: Callable[[], T]) -> T:
+    """Return the result of ``call``, in which a second thread calls Java and waits for tasks.
 
     If a signal interrupts a call to Java, the thread's connection keeps the result, and the thread's next call reads
     this wrong result. After a signal the calling thread must cancel the jobs, so it must not wait in a call.
     """
-    pool = ThreadPoolExecutor(1, "kdump-collect")
+    pool = ThreadPoolExecutor(1, "kdump-tasks")
     try:
-        return pool.submit(rows.collect).result()
+        return pool.submit(call).result()
     finally:
         pool.shutdown(wait=False)
 
@@ -455,7 +455,7 @@ class SparkWorkers:
             done: RDD[Any] = spread.map(partial(_in_folder, work, _here()))
             if merge is not None:
                 done = _merged(done, merge)
-            found = collected(done)
+            found = awaited(done.collect)
         yield from found
 
 

@@ -270,16 +270,23 @@ def test_it_needs_no_listener(folder):
 
 @pytest.mark.xdist_group("spark-processes")
 @pytest.mark.parametrize(
-    ("number", "to", "status"),
-    [(signal.SIGINT, os.killpg, 130), (signal.SIGTERM, os.kill, 143), (signal.SIGTERM, os.killpg, 143)],
-    ids=["Ctrl-C", "SIGTERM", "SIGTERM to Java too"],
+    ("number", "to", "status", "more"),
+    [
+        (signal.SIGINT, os.killpg, 130, ()),
+        (signal.SIGTERM, os.kill, 143, ()),
+        (signal.SIGTERM, os.killpg, 143, ()),
+        (signal.SIGTERM, os.kill, 143, ("--target-file-size", "1m")),
+        (signal.SIGTERM, os.killpg, 143, ("--target-file-size", "1m")),
+    ],
+    ids=["Ctrl-C", "SIGTERM", "SIGTERM to Java too", "SIGTERM in Spark's writer", "SIGTERM to Java in Spark's writer"],
 )
-def test_a_signal_leaves_nothing_half_written_and_no_stacks(folder, number, to, status):
+def test_a_signal_leaves_nothing_half_written_and_no_stacks(folder, number, to, status, more):
     out = folder.parent / "out"
     values = [forge.record(b"k", Random(number).randbytes(100_000)) for number in range(300)]
     batches = [forge.batch([value], base_offset=number) for number, value in enumerate(values)]
     (folder / FIRST).write_bytes(b"".join(batches))
-    with subprocess.Popen(command(folder, out), cwd=ROOT, stderr=subprocess.PIPE, start_new_session=True) as process:
+    line = [*command(folder, out), *more]
+    with subprocess.Popen(line, cwd=ROOT, stderr=subprocess.PIPE, start_new_session=True) as process:
         for _ in range(6000):
             if process.poll() is not None or list(folder.parent.glob(".out.kdump-*/**/*.parquet")):
                 break

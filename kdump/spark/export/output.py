@@ -16,7 +16,7 @@ import uuid
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final
 
 from kdump import __version__
@@ -25,6 +25,7 @@ from kdump.arrow.schema import arrow
 from kdump.errors import KdumpError, UsageError
 from kdump.output import files
 from kdump.primitives import signals
+from kdump.spark import session
 from kdump.spark.export import account
 from kdump.spark.export.folder import Folder
 from kdump.spark.failures import try_to, writing
@@ -232,7 +233,7 @@ class Output(Folder):
             yield
         finally:
             for name, kept in before.items():
-                self._spark.conf.set(name, kept)
+                try_to(partial(self._spark.conf.set, name, kept))
 
     def will_hold(self, offsets: dict[str, tuple[int, int]]) -> None:
         """Receive the first and last offset to write of each partition. Only the commit of a table holds them."""
@@ -241,15 +242,17 @@ class Output(Folder):
         """Write the damaged ranges as Parquet, which can store their bytes; for None a file without rows."""
         with writing(self.shown):
             if rows is not None:
-                rows.write.format("parquet").options(**_WRITE["parquet"]).mode("error").save(f"{self.path}/{DAMAGED}")
+                writer = rows.write.format("parquet").options(**_WRITE["parquet"]).mode("error")
+                session.awaited(lambda: writer.save(f"{self.path}/{DAMAGED}"))
                 return
             empty = io.BytesIO()
             ParquetFile(arrow(DAMAGED_FIELDS), empty).close()
             self.write_bytes(f"{DAMAGED}/part-{uuid.uuid4()}.zstd.parquet", empty.getvalue())
 
     def _save(self, rows: DataFrame, folders: tuple[str, ...]) -> None:
-        writer = rows.write.format(self._format).options(**_WRITE[self._format])
-        (writer.partitionBy(*folders) if folders else writer).mode("error").save(self.path)
+        writer = rows.write.format(self._format).options(**_WRITE[self._format]).mode("error")
+        parted = writer.partitionBy(*folders) if folders else writer
+        session.awaited(lambda: parted.save(self.path))
 
     def check(self, mode: str, *, skip_unreadable: bool = False) -> list[Any]:
         """Return the manifest entries of earlier runs into this output.
