@@ -250,7 +250,7 @@ class KernelEntries:
                 if message.magic != batch.magic or message.codec != NONE:
                     break
                 self.print(self.of_inner(batch, message), message, CHUNK, deep=True)
-        except DamageError:  # raised again by plain Python
+        except DamageError:
             pass
         return int(writer.done) if writer.position() < len(data) else None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import posixpath
 import stat
@@ -60,9 +61,12 @@ class LocalFiles:
 
     def entries(self, folder: str) -> list[Entry]:
         try:
-            return sorted(listing(folder, Entry))
+            found = sorted(listing(folder, Entry))
+            if found and found[0].modified is None and not os.access(folder, os.X_OK):  # else it is a broken link
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         except (OSError, ValueError) as reason:
             raise UnreadableError.of(folder, reason) from reason
+        return found
 
     def open(self, path: str) -> OpenSource:
         return LocalFile(path)

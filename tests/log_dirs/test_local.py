@@ -52,3 +52,13 @@ def test_a_folder_that_cannot_be_listed_raises_the_same_error(tmp_path, monkeypa
 def test_a_name_with_a_nul_is_unreadable(use):
     with pytest.raises(UnreadableError, match="null byte"):
         use("a\0b")
+
+
+def test_a_folder_whose_entries_are_closed_has_no_broken_links(tmp_path, monkeypatch):
+    """Mode 444: names can be listed, but each stat() fails, as for a broken link."""
+    (tmp_path / "link").symlink_to("nowhere")
+    assert [entry.name for entry in LOCAL.entries(str(tmp_path))] == ["link"]
+    monkeypatch.setattr(os, "access", lambda path, mode: (path, mode) != (str(tmp_path), os.X_OK))
+    with pytest.raises(UnreadableError, match="Permission denied") as found:
+        LOCAL.entries(str(tmp_path))
+    assert found.value.is_denied
