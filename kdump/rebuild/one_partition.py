@@ -1,9 +1,9 @@
 """Plans one partition: the log of its leading copy. Batches of other copies fill its damaged and missing ranges.
 
-Nothing is written. The leading copy is read completely. If it is complete and its last leader epoch certain, only
-copies that differ from it are used. Else all are read and ranked again. The new log gets the batches of the leading
-copy, then those of others, and last, copy by copy, those of ``.swap`` files and corrected batches. ``committed_only``
-removes batches that reach the high watermark. Then the plan gets the pieces, the lost offsets and the left-out bytes.
+Nothing is written. Copies of another topic are left out. The leading copy is read completely. If it is complete and its
+last leader epoch certain, only copies that differ from it are used. Else all are read and ranked again. The new log
+gets the batches of the leading copy, then those of others, and last, copy by copy, those of ``.swap`` files and
+corrected batches. ``committed_only`` removes batches with offsets at or above the high watermark.
 """
 
 from __future__ import annotations
