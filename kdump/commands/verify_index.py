@@ -39,8 +39,8 @@ def command(paths: tuple[str, ...], *, quiet: bool, **given: Any) -> int:
 
     PATH is an index file, a segment, a partition folder, a log dir, a glob or an archive. Index entries with the first
     or the last offset of a batch are valid, because releases differ. Padding, empty files and gaps of .index files are
-    only notes. Give whole folders instead of single segments: a transaction may begin in an earlier segment. Records
-    and checksums are not verified: kdump check verifies them.
+    only notes. Give whole folders instead of single segments: a transaction may begin in an earlier segment. Only
+    kdump check verifies records and checksums.
 
     Exit status: 0 indexes and headers are valid; 1 something cannot be read, or a requested topic or partition is
     absent; 2 wrong usage; 3 headers of the log are damaged; 4 only indexes are wrong.
