@@ -156,7 +156,7 @@ class _BrokerRun:
         starts: bool | None = True
         self.decides = not closed
         metadata: MetadataStart | None = None
-        if not self.is_complete and METADATA_FOLDER not in names(self.metadata_dir):
+        if not (self.is_complete or self.broker.is_zookeeper) and METADATA_FOLDER not in names(self.metadata_dir):
             bootstraps = (each for each in self.dirs if file_names.BOOTSTRAP_SNAPSHOT in names(each))
             place = self.metadata_dir.shown(METADATA_FOLDER) if self.is_kraft else None
             file = next((each.shown(file_names.BOOTSTRAP_SNAPSHOT) for each in bootstraps), place)

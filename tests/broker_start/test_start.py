@@ -248,6 +248,9 @@ def test_a_log_dir_of_a_broker_with_zookeeper_leaves_the_start_open(tmp_path):
     (tmp_path / "d1" / "meta.properties").write_text("version=0\nbroker.id=3\n")
     start, logs = started(tmp_path, "d1", configs=())
     assert (start["starts"], start["nodeId"], logs["plain", 0, "plain-0"][1:]) == (None, 3, (0, 1))
+    assert [cause["text"].partition(":")[0] for cause in start["unknown"]] == [
+        "meta.properties belongs to a broker with ZooKeeper"
+    ]
 
 
 @pytest.mark.parametrize(
