@@ -1,4 +1,8 @@
-"""Parses Avro schemas (no payloads), and computes their fingerprints (Apache Avro 1.12 specification)."""
+"""Parses Avro schemas (no payloads), and computes their fingerprints (Apache Avro 1.12 specification).
+
+Names may have any characters. Java's parser checks only the last part of a name, so logs have namespaces such as
+``shop-eu`` and ``org.shop.Orders$`` (the latter from ReflectData of Avro 1.8). Karapace checks no name of a stored schema.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +11,12 @@ import re
 from dataclasses import dataclass, field
 from functools import cache
 from math import log10
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeGuard
 
 from kdump.schemas import SchemaError
 
 PRIMITIVES: Final = ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
-_NAME: Final = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _MAX_NESTING: Final = 100
 """Maximum number of levels of nested types; recursion by name is not limited."""
 
@@ -138,18 +142,18 @@ class _AvroParser:
 
     def _union(self, found: list[Any], space: str, level: int) -> Union:
         branches = tuple(self.type_of(each, space, level + 1) for each in found)
-        kinds = [
-            each.name if isinstance(each, (Fixed, Enum, AvroRecord)) else getattr(each, "kind", type(each).__name__)
+        kinds = {
+            each.name if isinstance(each, (Fixed, Enum, AvroRecord)) else getattr(each, "kind", type(each))
             for each in branches
-        ]
-        if "Union" in kinds or len(set(kinds)) < len(kinds):
+        }
+        if Union in kinds or len(kinds) < len(branches):
             raise SchemaError("a union contains a union, or the same type twice")
         return Union(branches)
 
     def _named(self, found: dict[str, Any], space: str) -> tuple[str, str, tuple[str, ...]]:
         """Return the full name, the namespace and the aliases of a type definition. Raises SchemaError."""
         name = found.get("name")
-        if not isinstance(name, str) or not _NAME.fullmatch(name.removeprefix(".")):
+        if not _is_name(name):
             raise SchemaError(f"{_shown(name)} is not a name")
         own = found.get("namespace")
         full = _full_name(name, own if isinstance(own, str) else space)
@@ -171,7 +175,7 @@ class _AvroParser:
         made = []
         for each in fields:
             name = each.get("name") if isinstance(each, dict) else None
-            if not isinstance(name, str) or not _NAME.fullmatch(name):
+            if not _is_name(name):
                 raise SchemaError(f"{_shown(name)} is not a field name of {_shown(full)}")
             texts = each.get("aliases")
             made.append(
@@ -208,6 +212,11 @@ class _AvroParser:
         made = Fixed(full, size, _logical(found, "fixed", size), aliases)
         self.names[full] = made
         return made
+
+
+def _is_name(found: object) -> TypeGuard[str]:
+    """Return whether a JSON value can be a name: text without lone surrogates, which UTF-8 cannot encode."""
+    return isinstance(found, str) and found not in ("", ".") and _SURROGATE.search(found) is None
 
 
 def _full_name(name: str, space: str) -> str:

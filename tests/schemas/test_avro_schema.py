@@ -15,11 +15,12 @@ def record(fields, **more):
     [
         {"type": "record", "name": "R"},
         record([{"name": "a"}]),
-        record([{"name": "a b", "type": "int"}]),
+        record([{"name": "", "type": "int"}]),
+        record([{"name": "\ud800", "type": "int"}]),
         record([{"name": "a", "type": "int"}, {"name": "a", "type": "int"}]),
         record([{"name": "a", "type": "no.such.Type"}]),
         record([{"name": "a", "type": record([])}]),
-        record([], name="1R"),
+        record([], name=""),
         record([], name=7),
         record(["a"]),
         {"type": "enum", "name": "E"},
@@ -32,6 +33,7 @@ def record(fields, **more):
         {"type": "map"},
         ["int", "int"],
         ["int", ["null"]],
+        [{"type": "array", "items": "int"}, {"type": "array", "items": "long"}],
         {},
         {"type": 7},
         "no_such",
@@ -48,6 +50,18 @@ def test_a_text_that_is_no_json_is_refused():
     for text in ("", "{", '"int', "[" * 100_000):
         with pytest.raises(SchemaError):
             parse(text)
+
+
+@pytest.mark.parametrize("name", ["shop-eu.orders.Order", "org.shop.Orders$.Order", "Order-2", "Auftrag \u00e4"])
+def test_names_may_have_any_characters(name):
+    found = parse(json.dumps(record([{"name": "unit-price", "type": "int"}], name=name)))
+    assert (found.name, found.fields[0].name) == (name, "unit-price")
+
+
+@pytest.mark.parametrize("name", ["Union", "Array", "Map"])
+def test_a_union_may_have_a_record_named_like_a_kind_of_type(name):
+    found = parse(json.dumps([{"type": "array", "items": "int"}, {"type": "map", "values": "int"}, record([], name=name)]))
+    assert found.branches[2].name == name
 
 
 def test_names_take_the_namespace_around_them():
