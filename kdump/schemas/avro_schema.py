@@ -1,7 +1,8 @@
 """Parses Avro schemas (no payloads), and computes their fingerprints (Apache Avro 1.12 specification).
 
 Names may have any characters. Java's parser checks only the last part of a name, so logs have namespaces such as
-``shop-eu`` and ``org.shop.Orders$`` (the latter from ReflectData of Avro 1.8). Karapace checks no name of a stored schema.
+``shop-eu`` and ``org.shop.Orders$`` (the latter from ReflectData of Avro 1.8). Karapace does not check the names of
+stored schemas.
 """
 
 from __future__ import annotations

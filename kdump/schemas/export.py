@@ -41,7 +41,7 @@ class ExportedSchemas:
         if text != version.text:
             what = f"version {version.version} of {version.subject}"
             self.notes.append(
-                f"{what}: the log has only a descriptor, so the file lacks most options, such as java_package"
+                f"{what}: the log has only a descriptor, so the file lacks services and most options (java_package)"
             )
         self.files[f"{folder}/{version.version}{ending}"] = text.encode("utf-8", "surrogatepass")
         self._add_references(version, folder, {(version.subject, version.version)})

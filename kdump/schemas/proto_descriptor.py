@@ -9,6 +9,7 @@ import re
 from binascii import Error as Base64Error
 from binascii import a2b_base64
 from functools import cache
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
 from kdump.schemas import SchemaError, UndecodableError, proto_text
@@ -152,13 +153,20 @@ def _feature_options(found: dict[str, Any]) -> list[str]:
 
 
 class _ProtoWriter:
-    """Prints the messages, enums and extensions of a descriptor. Of options only allow_alias, packed and features."""
+    """Prints the messages, enums and extensions of a descriptor, in protoc's order.
+
+    Services are left out, and so are all options except allow_alias, default, json_name, packed and features: payloads
+    do not depend on them.
+    """
 
     def __init__(self, syntax: str) -> None:
         self._syntax = syntax
 
     def members(self, found: dict[str, Any], indent: str) -> list[str]:
-        """Return the lines of the enums, messages and extensions of a file or message."""
+        """Return the lines of the enums, messages, fields and extensions of a file or message.
+
+        A map field or a group is printed where its message is, so that protoc counts the nested messages alike.
+        """
         lines: list[str] = []
         for enum in found["enum_type"]:
             numbers = [value.get("number", 0) for value in enum["value"]]
@@ -168,35 +176,43 @@ class _ProtoWriter:
             lines += [f"{indent}  option {each};" for each in _feature_options(enum)]
             lines += [f"{indent}  {value['name']} = {value.get('number', 0)};" for value in enum["value"]]
             lines += [*self._reserved(enum, indent + "  ", 0), f"{indent}}}"]
-        messages = {each["name"]: each for each in found.get("message_type", found.get("nested_type", ()))}
-        of_groups = _groups(found["extension"])
-        for name, message in messages.items():
-            if name not in of_groups and not message.get("options", {}).get("map_entry"):
+        nested = {each["name"]: each for each in found.get("message_type", found.get("nested_type", ()))}
+        fields = self._fields(found, nested, indent)
+        extensions = [
+            (_declared(each, nested), [f"{indent}extend {each['extendee']} {{", *body, f"{indent}}}"])
+            for each in found["extension"]
+            for body in (self._field(each, nested, indent + "  "),)
+        ]
+        owners = {name: queue for queue in (fields, extensions) for names, _ in queue for name in names}
+        printed: set[str] = set()
+        for name, message in nested.items():
+            if name not in owners:
                 lines += self._message(message, name, indent)
-        for extension in found["extension"]:
-            lines += [f"{indent}extend {extension['extendee']} {{", *self._field(extension, messages, indent + "  ")]
-            lines.append(f"{indent}}}")
-        return lines
+            while name in owners and name not in printed:
+                names, part = owners[name].pop(0)
+                lines += part
+                printed |= names
+        return [*lines, *(line for _, part in (*fields, *extensions) for line in part)]
+
+    def _fields(
+        self, found: dict[str, Any], nested: dict[str, dict[str, Any]], indent: str
+    ) -> list[tuple[set[str], list[str]]]:
+        """Return the fields and oneofs of a message: the names of the messages that each declares, and its lines."""
+        parts: list[tuple[set[str], list[str]]] = []
+        oneofs = [each["name"] for each in found.get("oneof_decl", ())]
+        for oneof, members in groupby(found.get("field", ()), lambda each: _oneof(each, oneofs)):
+            fields = list(members)
+            if oneof:
+                lines = [line for each in fields for line in self._field(each, nested, indent + "  ", in_oneof=True)]
+                names = set[str]().union(*(_declared(each, nested) for each in fields))
+                parts.append((names, [f"{indent}oneof {oneof} {{", *lines, f"{indent}}}"]))
+            else:
+                parts += [(_declared(each, nested), self._field(each, nested, indent)) for each in fields]
+        return parts
 
     def _message(self, found: dict[str, Any], head: str, indent: str) -> list[str]:
         inner = indent + "  "
-        of_groups = _groups(found["field"])
-        nested = {each["name"]: each for each in found["nested_type"]}
-        plain = found | {"nested_type": [each for name, each in nested.items() if name not in of_groups]}
-        lines = [f"{indent}{'' if head.startswith('group') else 'message '}{head} {{", *self.members(plain, inner)]
-        oneofs = [each["name"] for each in found["oneof_decl"]]
-        open_oneof = ""
-        for field in found["field"]:
-            index = field.get("oneof_index", -1)
-            oneof = oneofs[index] if 0 <= index < len(oneofs) and not field.get("proto3_optional") else ""
-            if open_oneof and oneof != open_oneof:
-                lines.append(f"{inner}}}")
-            if oneof and oneof != open_oneof:
-                lines.append(f"{inner}oneof {oneof} {{")
-            open_oneof = oneof
-            lines += self._field(field, nested, inner + "  " * bool(oneof), in_oneof=bool(oneof))
-        if open_oneof:
-            lines.append(f"{inner}}}")
+        lines = [f"{indent}{'' if head.startswith('group') else 'message '}{head} {{", *self.members(found, inner)]
         lines += [f"{inner}extensions {each['start']} to {each['end'] - 1};" for each in found["extension_range"]]
         return [*lines, *self._reserved(found, inner, 1), f"{indent}}}"]
 
@@ -236,9 +252,17 @@ class _ProtoWriter:
         return [f"{indent}{label}{_type(found)} {after.removesuffix(';')}{option};"]
 
 
-def _groups(fields: Iterable[dict[str, Any]]) -> set[str]:
-    """Return the names of the messages of groups."""
-    return {field["type_name"].rpartition(".")[2] for field in fields if field.get("type") == "TYPE_GROUP"}
+def _declared(field: dict[str, Any], nested: dict[str, dict[str, Any]]) -> set[str]:
+    """Return the name of the message that a field declares: a map entry, or the message of a group."""
+    name = field.get("type_name", "").rpartition(".")[2]
+    is_map = nested.get(name, {}).get("options", {}).get("map_entry", False)
+    return {name} if is_map or field.get("type") == "TYPE_GROUP" else set()
+
+
+def _oneof(field: dict[str, Any], oneofs: list[str]) -> str:
+    """Return the name of a field's oneof, or an empty text."""
+    index = field.get("oneof_index", -1)
+    return oneofs[index] if 0 <= index < len(oneofs) and not field.get("proto3_optional") else ""
 
 
 def _default(kind: str, value: str) -> str:

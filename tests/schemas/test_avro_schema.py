@@ -60,7 +60,9 @@ def test_names_may_have_any_characters(name):
 
 @pytest.mark.parametrize("name", ["Union", "Array", "Map"])
 def test_a_union_may_have_a_record_named_like_a_kind_of_type(name):
-    found = parse(json.dumps([{"type": "array", "items": "int"}, {"type": "map", "values": "int"}, record([], name=name)]))
+    found = parse(
+        json.dumps([{"type": "array", "items": "int"}, {"type": "map", "values": "int"}, record([], name=name)])
+    )
     assert found.branches[2].name == name
 
 

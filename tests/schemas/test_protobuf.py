@@ -243,6 +243,22 @@ message A {
 }
 extend A { optional int32 more_or_less = 100 [default = -3]; }
 """
+NESTED = """syntax = "proto2";
+package old;
+message A {
+  message First {}
+  map<string, Last> m = 1;
+  message Middle { map<int32, string> n = 1; message In {} }
+  oneof pick { int32 one = 2; group Two = 3 { message Deep {} } string three = 4; }
+  extend B { optional group More = 100 { optional int32 k = 1; } }
+  message Last {}
+  repeated group Four = 5 { map<bool, Middle> o = 6; }
+  optional First first = 7;
+}
+message B { extensions 100 to 199; }
+extend B { optional group Most = 101 { optional A a = 1; } }
+message C {}
+"""
 FULL_EDITION = """edition = "2023";
 import public "google/protobuf/any.proto";
 message A { int32 k = 1 [default = 7]; reserved 4 to 5; reserved gone, lost; google.protobuf.Any any = 2; }
@@ -250,7 +266,7 @@ enum Kind { NONE = 0; reserved 3; reserved GONE; }
 """
 
 
-@pytest.mark.parametrize("text", [FULL, FULL_EDITION], ids=["proto2", "edition"])
+@pytest.mark.parametrize("text", [FULL, FULL_EDITION, NESTED], ids=["proto2", "edition", "nested"])
 def test_the_text_of_a_descriptor_compiles_to_the_same_descriptor(text):
     files = compiled(text)
     made = as_text(base64_of(files))
