@@ -132,7 +132,10 @@ def _spec(name: str, words: tuple[str, ...]) -> ToolSpec:
         required += [argument] if one.required else []
         flags[argument] = None if isinstance(one, click.Argument) else one.opts[-1]
     if name == "sql":
-        options["query"] = {"type": "string", "description": "One statement: a SELECT or an EXPLAIN."}
+        options["query"] = {
+            "type": "string",
+            "description": "One statement: SELECT, DESCRIBE, SHOW, SUMMARIZE or EXPLAIN.",
+        }
         options["params"] = {
             "type": "object",
             "additionalProperties": {"type": ["string", "number", "boolean"]},

@@ -152,8 +152,8 @@ def command(words: tuple[str, ...], *, schema: bool, **given: Any) -> int:
 
     The lines that commands print with -o jsonl are views: records, batches, damage, offsets, transactions, groups,
     stats and more, but not those of explain, connect and coordinator. kdump reads only files and bytes that may match
-    conditions on topic, partition, offset, timestamps, key and producerId. Only SELECT and EXPLAIN run; a query opens
-    no file and changes nothing. On a terminal, PATHs without a query open a prompt.
+    conditions on topic, partition, offset, timestamps, key and producerId. Only SELECT, DESCRIBE, SHOW, SUMMARIZE and
+    EXPLAIN run; a query opens no file and changes nothing. On a terminal, PATHs without a query open a prompt.
 
     Exit status: 0 answered; 1 something cannot be read or the query fails; 2 wrong usage or a wrong query; 3 damage
     was found; 4 only derived files are wrong.

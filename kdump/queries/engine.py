@@ -320,7 +320,7 @@ class Running:
         try:
             found = self._relation()
             if found is None:
-                raise WrongQueryError("query: the statement returns no rows: only SELECT and EXPLAIN run here")
+                raise WrongQueryError(f"query: the statement returns no rows: {statement.ONLY}")
             types = [str(kind) for kind in found.types]
             rows = found.to_arrow_reader(BLOCK)
             if not self._put((types, in_utc(rows.schema))):

@@ -25,6 +25,9 @@ _EXPLAIN: Final = re.compile(r"\s*explain\b(\s+analyze\b)?(\s*\([^)]*\))?", re.I
 _PIVOT: Final = re.compile(r"[\s(]*(?:pivot|unpivot|pivot_wider|from|with|select)\b", re.IGNORECASE)
 
 
+ONLY: Final = "only SELECT, DESCRIBE, SHOW, SUMMARIZE and EXPLAIN run here"
+
+
 class Query(NamedTuple):
     """A valid query: its text, and the values of its parameters by name."""
 
@@ -76,8 +79,9 @@ def is_complete(text: str) -> bool:
 
 
 def parse(text: str, params: Mapping[str, object], statements: Callable[[str], Sequence[duckdb.Statement]]) -> Query:
-    """Return a query that is one statement: a SELECT, or an EXPLAIN of a SELECT. DESCRIBE, SHOW and PIVOT are SELECTs.
+    """Return a query that is one statement: a SELECT, or an EXPLAIN of a SELECT.
 
+    DESCRIBE, SHOW, SUMMARIZE and PIVOT are SELECTs.
     The column ``offset`` is quoted if the text has a syntax error without quotes. ``statements``: a connection's
     ``extract_statements``; the module's opens a database first (20 ms of CPU). Raises UsageError for another statement,
     for EXPLAIN PIVOT without values, and for a missing or unused parameter; duckdb.Error for a syntax error.
@@ -109,7 +113,7 @@ def parse(text: str, params: Mapping[str, object], statements: Callable[[str], S
     if kind == "MULTI" and _PIVOT.match(without_comments(text)) and "pivot" in text.lower():
         kind = "SELECT"  # a PIVOT without a list of columns becomes several statements
     if kind != "SELECT":
-        raise UsageError(f"query: {kind.replace('_', ' ')} is refused: only SELECT and EXPLAIN run here")
+        raise UsageError(f"query: {kind.replace('_', ' ')} is refused: {ONLY}")
     return Query(text, _given(found[0].named_parameters, params))
 
 

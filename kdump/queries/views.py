@@ -176,7 +176,8 @@ _OF_DETAILS: Final = frozenset({"code", "missing", "loses", "commands"})
 _FINDING_DOCS: Final = {
     "check": "A short stable word for the problem, such as crc or gap.",
     "code": "The stable code of docs/finding-codes.md.",
-    "level": "log: the log is damaged; derived: a file that can be rebuilt from the log is wrong.",
+    "level": "derived: a wrong file that can be rebuilt from the log, or another fault that costs no records; "
+    "log: any other problem.",
     "file": "The path of the file.",
     "text": "The problem as a sentence.",
     "entry": "The entry of an index, counted from 0.",

@@ -36,6 +36,7 @@ TAKEN = [
     "values (1)",
     "with a as (select 1) select * from a",
     "describe select 1",
+    "summarize select 1",
     "show tables",
     "explain select 1",
     "explain analyze select 1",
@@ -53,6 +54,11 @@ def parse(text, params):
 def test_what_is_no_question_is_refused(text):
     with pytest.raises((UsageError, duckdb.Error)):
         parse(text, {})
+
+
+def test_a_refusal_names_the_statements_that_run():
+    with pytest.raises(UsageError, match="PRAGMA is refused: only SELECT, DESCRIBE, SHOW, SUMMARIZE and EXPLAIN run"):
+        parse("pragma version", {})
 
 
 @pytest.mark.parametrize("text", TAKEN)
