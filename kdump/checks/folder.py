@@ -13,7 +13,7 @@ from kdump.findings import TAKE_SEGMENT, Finding, Level, remark
 from kdump.findings.codes import Code
 from kdump.formats import leader_epoch, partition_metadata, producer_snapshot, quorum_state
 from kdump.log_dirs import file_names
-from kdump.log_dirs.file_names import INDEX_NAME, SEGMENT_NAME, is_sibling, leftover_state
+from kdump.log_dirs.file_names import INDEX_NAME, SEGMENT_NAME, ignored_base, is_sibling, leftover_state
 from kdump.log_dirs.files import read_file
 from kdump.log_dirs.partition import index_swaps, least_cleaned, stem_offset
 
@@ -96,8 +96,8 @@ def check(
             fail(error)
     yield from _no_files(partition, dirs)
     for entry in partition.others:
-        if INDEX_NAME.fullmatch(entry.name):
-            continue  # the check of the segments reads it
+        if INDEX_NAME.fullmatch(entry.name) or ignored_base(entry.name) is not None:
+            continue  # whole_partition checks it
         try:
             if not (is_log_dir and entry.name in log_dir.READERS):
                 yield from _beside(partition, entry, dirs, parsed)

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kdump.checks import evidence, folder, log_dir, partition
 from kdump.checks.log import COMPACTED_TOPICS, GapLimits, LogCheck
-from kdump.errors import UnreadableError, many, offsets_text
+from kdump.errors import Reporter, UnreadableError, many, offsets_text
 from kdump.findings import MAY_HAVE, Finding, Level, labelled, of_a_copy, of_one_replica, remark, salvage
 from kdump.findings.codes import Code
 from kdump.formats.sparse_index import DEFAULT_INTERVAL
 from kdump.internal_topics import CLUSTER_METADATA
 from kdump.log_dirs import file_names
 from kdump.log_dirs.local import LOCAL
-from kdump.log_dirs.partition import index_swaps, least_cleaned, with_index_swaps
+from kdump.log_dirs.partition import Segment, index_swaps, least_cleaned, with_index_swaps
 from kdump.primitives.terminal import shell_path
 
 if TYPE_CHECKING:
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from kdump.checks.log_dir import LogDir, LogDirs
     from kdump.checks.partition import Tap
     from kdump.formats.leader_epoch import EpochEntry
-    from kdump.log_dirs.partition import Partition, Segment
+    from kdump.log_dirs.files import Entry
+    from kdump.log_dirs.partition import Partition
     from kdump.recovery.log_loader import Outcome
     from kdump.recovery.segment_end import Cut
 
@@ -143,6 +144,10 @@ def check(
             findings += _start(part, place, options, log.check, damaged=log.damaged)
         except UnreadableError as error:
             failed.append(error)
+    if not is_plain:
+        is_in_use = options.starts and part.topic is not None and not folder.leftover_of(part)
+        end = log.check.next_offset if log.live else place.log_start or 0
+        findings += _ignored(part, end if is_in_use else None, failed.append)
     if snapshots and part.topic == CLUSTER_METADATA:
         start = max(place.log_start or 0, log.live[0].base_offset or 0) if log.live else 0
         end = log.check.next_offset if log.live else None
@@ -261,7 +266,10 @@ def _log(
 ) -> _Log:
     logs = [segment for segment in part.segments if not file_names.is_kraft_snapshot(segment.path)]
     is_leftover = folder.leftover_of(part) is not None
-    live = [segment for segment in logs if ".log." not in posixpath.basename(segment.path)] or logs
+    live = [segment for segment in logs if ".log." not in posixpath.basename(segment.path)]
+    if not live:  # a broker does not load other files of a folder in use
+        is_in_use = options.starts and part.is_listed and part.topic is not None and not is_leftover
+        live = [each for each in logs if not is_in_use or each.path.endswith(f".{file_names.SWAP}")]
     is_alone = part.topic in options.alone
     log = LogCheck(
         records=options.records,
@@ -475,6 +483,59 @@ def _removed(part: "Partition", fail: "Callable[[UnreadableError], None]") -> "I
         )
     except UnreadableError as error:
         fail(error)
+
+
+def _ignored(part: "Partition", end: int | None, fail: "Callable[[UnreadableError], None]") -> "Iterator[Finding]":
+    """Yield the findings on files such as ``N.log.gz``, which a broker ignores. ``end``: the log end offset, or None.
+
+    If a file does not begin with the offset in its name, or if this offset is below ``end``, its records do not count.
+    """
+    found = [(base, each) for each in part.others if (base := file_names.ignored_base(each.name)) is not None]
+    if found:
+        from kdump.recovery.segment_end import lost
+    names = {posixpath.basename(each.path) for each in part.segments}
+    for base, entry in sorted(found):
+        name, text = part.files.shown(entry.path), "a broker does not read a file of this name"
+        inside = _inside(part, entry, base, fail) if end is not None and base >= end else None
+        cut = lost(inside, 0, text) if inside is not None and inside.first_offset() == base else None
+        if inside is None or cut is None or not cut.records:
+            text += f". If it has records, this prints them: kdump dump {shell_path(name)}"
+            yield remark(name, Code.SEGMENT_IGNORED, text)
+            continue
+        end = (cut.last_offset or 0) + 1
+        target = f"{base:0{file_names.PADDED}}.{file_names.LOG}"
+        is_packed = inside.files is not part.files
+        path = shell_path(part.files.shown(posixpath.join(part.folder, target)))
+        yield Finding(
+            level=Level.LOG,
+            file=name,
+            kind=Code.SEGMENT_IGNORED,
+            text=f"{text}, and no segment has its {many(cut.records, 'record')}",
+            offset=base,
+            loses=cut.records,
+            advice=f"{'Decompress' if is_packed else 'Rename'} the file to {target} before a broker starts. "
+            f"This prints its records: kdump dump {shell_path(name)}",
+            commands=() if is_packed or target in names else (f"mv {shell_path(name)} {path}",),
+        )
+
+
+def _inside(
+    part: "Partition", entry: "Entry", base: int, fail: "Callable[[UnreadableError], None]"
+) -> "Segment | None":
+    """Return a file as a segment, decompressed if it is compressed; None if this is impossible."""
+    from kdump.log_dirs import archive_formats
+    from kdump.log_dirs.finder import Finder, Wanted
+
+    plain = Segment(part.files, entry.path, entry.size, base, {}, part.limit)
+    try:
+        with plain.open() as source:
+            if archive_formats.format_of(source.read(0, archive_formats.HEAD)) is None:
+                return plain
+    except UnreadableError as error:
+        fail(error)
+        return None
+    finder = Finder(Wanted(max_batch_bytes=part.limit), Reporter(fail=fail))
+    return next((one for held in finder.find([entry.path], part.files) for one in held.segments), None)
 
 
 def _overflows(part: "Partition", end: int | None) -> bool:

@@ -33,7 +33,7 @@ HELD: Final = Code.ONLY_COPY_IS_STRAY
 """The code for records that only a -stray, -delete or -future folder holds."""
 FORGOTTEN: Final = Code.METADATA_LOG_MISSING
 """The code of a finding after which a start makes every partition stray."""
-UNSERVED: Final = frozenset({FORGOTTEN, Code.INDEX_SKIPS})
+UNSERVED: Final = frozenset({FORGOTTEN, Code.INDEX_SKIPS, Code.SEGMENT_IGNORED})
 """Codes of findings on records that stay in the log dir, but that consumers do not receive."""
 RESTORE_FIRST: Final = "; restore the metadata log first, and run kdump check again"
 OF_SEVERAL: Final = Code.CLUSTER_ID
@@ -243,10 +243,15 @@ def _restored(findings: Sequence[Finding]) -> dict[str, int]:
 def _missing(findings: Sequence[Finding]) -> Iterator[Finding]:
     """Yield the findings on missing records, without the records that commands restore.
 
-    The records of segments that commands rename are restored at the end of the log if their offsets are above it.
+    The records of segments that commands or the user rename are restored at the end of the log if their offsets are
+    above it.
     """
     restored = _restored(findings)
-    renamed = [finding for finding in findings if finding.code == Code.ONLY_IN_DELETED and finding.commands]
+    renamed = [
+        finding
+        for finding in findings
+        if (finding.code == Code.ONLY_IN_DELETED and finding.commands) or finding.code == Code.SEGMENT_IGNORED
+    ]
     for finding in findings:
         if finding.missing is None or finding.code == HELD:
             continue

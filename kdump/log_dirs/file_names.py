@@ -118,7 +118,9 @@ PADDED: Final = 20
 _MOST: Final = f"{(1 << 63) - 1:0{PADDED}}"
 STEM: Final = r"(?P<stem>(?P<offset>\d{1,20})(?:-[\w-]{22})?)"
 """The base offset, and in remote storage also the segment id."""
-SEGMENT_NAME: Final = NamePattern(rf"{STEM}\.{LOG}(?P<state>\.\w+)?")
+SEGMENT_NAME: Final = NamePattern(rf"{STEM}\.{LOG}(?P<state>\.{_any(DELETED, CLEANED, SWAP)})?")
+_COPY_NAME: Final = NamePattern(rf"(?P<offset>\d{{1,20}})\.{LOG}.+")
+_ENDS: Final = tuple(f".{each}" for each in (LOG, DELETED, CLEANED, SWAP))
 INDEX_NAME: Final = NamePattern(rf"{STEM}\.(?P<suffix>{'|'.join(INDEXES)})")
 KRAFT_SNAPSHOT_NAME: Final = NamePattern(rf"(?P<offset>\d{{20}})-(?P<epoch>\d{{10}})\.{KRAFT_SNAPSHOT}")
 SIBLING_NAME: Final = NamePattern(
@@ -187,6 +189,15 @@ def opened_name(name: str) -> str | None:
     if offset is None:
         return None
     return f"{'-' * (offset < 0)}{abs(offset):0{PADDED}}{name[name.rindex(f'.{LOG}') :]}"
+
+
+def ignored_base(name: str) -> int | None:
+    """Return the offset in a name such as ``N.log.gz`` or ``N.log.bak``, which a broker ignores; None for other names.
+
+    A broker looks only at the end of a name (``LogFileUtils.isLogFile``, ``LogLoader``).
+    """
+    found = None if name.endswith(_ENDS) else _COPY_NAME.fullmatch(name)
+    return None if found is None else int(found["offset"])
 
 
 class Name(NamedTuple):

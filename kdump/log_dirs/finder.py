@@ -25,6 +25,7 @@ from kdump.log_dirs.file_names import (
     Name,
     folder_name,
     folder_name_in,
+    ignored_base,
     is_foreign,
     is_sibling,
     leftover_state,
@@ -533,7 +534,7 @@ class Finder:
                 self.note(
                     f"{files.shown(entry.path)} is left out: its suffix is that of a leftover (--leftovers reads it)"
                 )
-            elif is_unread or entry.name.endswith(f".{file_names.LOG}"):
+            elif is_unread or entry.name.endswith(f".{file_names.LOG}") or ignored_base(entry.name) is not None:
                 is_number = file_names.offset_of(entry.name) is not None
                 why = "a broker opens no file of this name" if is_number else "its name does not begin with an offset"
                 self.note(f"{files.shown(entry.path)} is left out: {why} (give its path to read it)")
@@ -674,7 +675,8 @@ def _is_salvaged(folder: str, files: Files) -> bool:
 
 
 def _belongs(name: str) -> bool:
-    return SEGMENT_NAME.fullmatch(name) is not None or name == file_names.PARTITION_METADATA or _index_name(name)
+    is_segment = SEGMENT_NAME.fullmatch(name) is not None or ignored_base(name) is not None
+    return is_segment or name == file_names.PARTITION_METADATA or _index_name(name)
 
 
 def _index_name(name: str) -> bool:

@@ -1,5 +1,6 @@
 """kdump check: damage is reported, and a healthy partition causes no finding."""
 
+import gzip
 import json
 import os
 import re
@@ -240,6 +241,53 @@ def test_the_files_beside_the_log(tmp_path):
     assert "high watermark" in checks(place)
     text = "the log ends at offset 1, below the high watermark 7 (this is normal in a copy of a running broker)"
     assert [one["text"] for one in findings(place, status=3) if one["check"] == "high watermark"] == [text]
+
+
+SEGMENT = b"".join(one(offset) for offset in range(3))
+NAME = f"{0:020}.log"
+
+
+@pytest.mark.parametrize(
+    ("end", "data", "commands"),
+    [(".gz", gzip.compress(SEGMENT), []), (".bak", SEGMENT, ["mv"]), ("~", SEGMENT, ["mv"])],
+    ids=["gz", "bak", "tilde"],
+)
+@pytest.mark.parametrize("mark", [None, 3])
+def test_a_segment_that_a_broker_ignores_is_no_log(tmp_path, end, data, commands, mark):
+    place = folder(tmp_path, **{f"{NAME}{end}": data})
+    if mark:
+        (tmp_path / "replication-offset-checkpoint").write_text(f"0\n1\norders 0 {mark}\n")
+    found = [each for each in findings(place, status=3) if each["code"] == "segment-ignored"]
+    assert [(each["loses"], [one.split()[0] for one in each["commands"]]) for each in found] == [(3, commands)]
+    assert NAME in found[0]["advice"]
+    assert f"kdump dump {place / NAME}{end}" in found[0]["advice"].replace("'", "")
+    verdict = kdump("check", tmp_path).stdout.decode()
+    assert "DO NOT START the broker yet: a start does not serve 3 records" in verdict
+    assert "missing already" not in verdict
+    for command in found[0]["commands"]:
+        subprocess.run(command, shell=True, check=True)
+        assert findings(place, status=0) == []
+
+
+@pytest.mark.parametrize("end", [".gz", ".bak", ".md5", ".tmp"])
+def test_a_copy_beside_its_segment_is_noted(tmp_path, end):
+    data = {".gz": gzip.compress(SEGMENT), ".bak": SEGMENT[:-1]}.get(end, b"d41d8cd98f00b204e9800998ecf8427e\n")
+    place = folder(tmp_path, (0, SEGMENT), **{f"{NAME}{end}": data, f"{9:020}.log{end}": data})
+    lines = kdump("check", "-o", "jsonl", place).stdout.splitlines()
+    texts = [each["text"] for each in map(json.loads, lines) if each.get("code") == "segment-ignored"]
+    assert findings(place, status=0) == []
+    assert len(texts) == 2
+    assert all("a broker does not read a file of this name. If it has records, this prints" in text for text in texts)
+
+
+@pytest.mark.parametrize("end", ["cleaned", "deleted"])
+def test_a_file_that_a_start_removes_is_not_the_log(tmp_path, end):
+    folder(tmp_path, **{f"{NAME}.{end}": SEGMENT})
+    (tmp_path / "replication-offset-checkpoint").write_text("0\n1\norders 0 3\n")
+    (tmp_path / ".kafka_cleanshutdown").touch()
+    done = kdump("check", "--json", tmp_path)
+    (found,) = [each for line in done.stdout.splitlines() if (each := json.loads(line)).get("missing") is not None]
+    assert (done.returncode, found["missing"], found["found"]) == (3, 3, 0)
 
 
 META = b"version=1\nnode.id=1\ncluster.id=Jcp9qHk6RnaNkgBVOvaAyg\n"

@@ -35,6 +35,17 @@ def test_a_file_beside_a_segment_keeps_its_state(state):
     assert file_names.beside_log(path, file_names.INDEX) == f"/logs/my.log-0/{STEM}.index{state}"
 
 
+@pytest.mark.parametrize("end", [".gz", ".bak", ".bak-1", "~", " (1)", ".tmp", ".swap.old"])
+def test_a_broker_ignores_a_copy_of_a_segment_with_another_end(end):
+    name = f"{7:020}.log{end}"
+    assert (file_names.ignored_base(name), file_names.SEGMENT_NAME.fullmatch(name)) == (7, None)
+
+
+@pytest.mark.parametrize("name", ["7.x.log", "7.log.deleted", "7.log.bak.deleted", "7.log.gz.swap", "x.log.gz"])
+def test_a_broker_lists_renames_or_deletes_these_files(name):
+    assert file_names.ignored_base(name) is None
+
+
 @pytest.mark.parametrize("state", [file_names.DELETE_FOLDER, file_names.FUTURE_FOLDER, file_names.STRAY_FOLDER])
 def test_a_folder_that_holds_no_live_replica_names_its_partition(state):
     name = f"orders-eu-3.{'0f' * 16}-{state}"

@@ -4,6 +4,7 @@ Each change is a function of a :class:`Scene`. It returns a description, or None
 name of the function is the kind.
 """
 
+import gzip
 import os
 import random
 import re
@@ -266,6 +267,17 @@ def renamed(scene: Scene) -> str | None:
         if each.suffix != ".snapshot":
             each.rename(each.with_name(f"{base:020}{each.suffix}"))
     return f"{scene.where(log)} renamed to {base}"
+
+
+@change
+def set_aside(scene: Scene) -> str | None:
+    """A segment has another end in its name, and may be compressed."""
+    log = scene.log(newest=scene.rng.random() < 0.7)
+    end = scene.rng.choice([".gz", ".bak", "~", ".1", ".deleted.old", " (1)"])
+    target = log.with_name(f"{log.name}{end}")
+    target.write_bytes(gzip.compress(log.read_bytes()) if end == ".gz" else log.read_bytes())
+    log.unlink()
+    return f"{scene.where(log)} is {target.name}"
 
 
 @change
