@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 import click
 
-from kdump.command_line import option_values, session
+from kdump.command_line import session
 from kdump.command_line import options as shared
 from kdump.command_line.dump_options import TABLE_BATCH, TABLE_RECORD, named_columns
 from kdump.command_line.limit_options import in_paths
@@ -88,7 +88,7 @@ def command(
       kdump get @1234 --in segment-of-a-customer.log
 
     @1234 alone selects this offset in every partition in PATH. If no PATH has the partition, kdump searches the PATHs
-    that are files, for segments whose folders are not named like a partition. A wrong crc of the batch is an error on
+    that are themselves a segment or a folder of segments, and whose folder is not named like a partition. A wrong crc of the batch is an error on
     standard error. --batch and --hexdump show the batch of an unreadable record.
 
     Exit status: 0 found; 1 something cannot be read; 2 wrong usage; 3 damage was found; 4 only an index is wrong; 5 the
@@ -162,16 +162,15 @@ def command(
 def partitions_of(
     topic: str | None, number: str | None, paths: tuple[str, ...], run: session.Session, wanted: Wanted
 ) -> list[Partition]:
-    """Return the folders of a partition (``topic`` None: of all). If absent: logs of unknown topics in named files."""
+    """Return the folders of a partition (``topic`` None: of all). If absent: the PATHs that are logs without a topic."""
     if topic is None:
         return list(Finder(wanted, run.report).find(paths))
     one = wanted._replace(topics=(topic,), partitions=frozenset({int(number or 0)}))
     partitions = list(Finder(one, run.report._replace(note=discard)).find(paths))
     if partitions:
         return partitions
-    named = [path for path in paths if not option_values.is_folder(path)]
-    every = Finder(wanted._replace(remote=None), run.report).find(named) if named else ()
-    return [part for part in every if part.topic is None]
+    every = Finder(wanted._replace(remote=None), run.report._replace(note=discard)).find(paths)
+    return [part for part in every if part.topic is None and part.is_named]
 
 
 @dataclass(frozen=True)

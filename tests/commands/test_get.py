@@ -85,6 +85,15 @@ def test_a_loose_segment_is_looked_into(tmp_path, what):
     assert "no segment is in" in get("@9", "--in", tmp_path / "*.index", status=1)[1]
 
 
+def test_a_folder_of_segments_is_looked_into(tmp_path):
+    evidence = tmp_path / "evidence"
+    evidence.mkdir()
+    (evidence / f"{0:020}.log").write_bytes(forge.batch([forge.record(b"k", b"v")]))
+    (line,) = rebuild.lines(get("foo-7@0", "--in", evidence, "-o", "jsonl")[0].encode())
+    assert line["key"] == "k"
+    assert get("foo-7@0", "--in", tmp_path, status=5)[0] == ""
+
+
 def test_records_of_kafkas_own_topics_in_words():
     (line,) = rebuild.lines(
         get("__consumer_offsets-0@0", "--in", BROKER, "-o", "jsonl", "--decode", "auto")[0].encode()
