@@ -25,6 +25,8 @@ _READ: Final = (
     *((BZIP2, b"BZh%d" % level + block) for level in range(1, 10) for block in (b"1AY&SY", b"\x17rE8P\x90")),
 )
 """Formats and their first bytes. For bzip2 these include the start of the first block, or the end mark."""
+SKIPPABLE: Final = tuple(bytes((number, 0x2A, 0x4D, 0x18)) for number in range(0x50, 0x60))
+"""The first bytes of a frame without data in lz4 and zstd; pzstd and lz4mt write one first. The size follows."""
 SUFFIXES: Final = (
     *(".tar", ".tgz", ".tar.gz", ".taz", ".tzst", ".tar.zst", ".txz", ".tar.xz", ".tbz", ".tbz2", ".tar.bz2"),
     *(".tar.lz4", ".zip"),
@@ -49,6 +51,7 @@ _FOREIGN: Final = (
     (b"Rar!\x1a\x07", Foreign("a RAR archive", "unrar x")),
     (b"PK\x07\x08", Foreign("a part of a zip in several files", "7z x")),
     (b"LZIP\x01", Foreign("an lzip file", "lzip -dk")),
+    (b"\x02\x21\x4c\x18", Foreign("an lz4 file of the legacy format", "lz4 -dk")),
     (b"\x1f\x9d", Foreign("a .Z file of the Unix program 'compress'", "gzip -d -c")),
     (b"070701", Foreign("a cpio archive", "cpio -idF")),
     (b"070707", Foreign("a cpio archive", "cpio -idF")),
@@ -60,8 +63,11 @@ _FOREIGN: Final = (
 
 def format_of(head: bytes) -> str | None:
     """Return the format of an archive or compressed file by its first HEAD bytes; None if kdump reads it as neither."""
+    start = 0
+    while head.startswith(SKIPPABLE, start):
+        start += 8 + int.from_bytes(head[start + 4 : start + 8], "little")
     for name, magic in _READ:
-        if head.startswith(magic):
+        if head.startswith(magic, start) and (not start or name in (LZ4, ZSTD)):
             return name
     return TAR if is_tar(head) else None
 

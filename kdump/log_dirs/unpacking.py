@@ -169,8 +169,7 @@ def _bzip2(blocks: Iterable[bytes], name: str) -> Iterator[bytes]:
 def _lz4(blocks: Iterable[bytes], name: str) -> Iterator[bytes]:
     from lz4.frame import LZ4FrameDecompressor
 
-    skipped = (bytes((number, 0x2A, 0x4D, 0x18)) for number in range(0x50, 0x60))  # the format's skippable frames
-    magics = (b"\x04\x22\x4d\x18", *skipped)
+    magics = (b"\x04\x22\x4d\x18", *archive_formats.SKIPPABLE)
     return _several(blocks, name, "lz4", LZ4FrameDecompressor, (RuntimeError, EOFError), magics)
 
 

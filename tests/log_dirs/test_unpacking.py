@@ -10,7 +10,7 @@ import pytest
 import zstandard
 
 from kdump.errors import UnreadableError
-from kdump.log_dirs import unpacking
+from kdump.log_dirs import archive_formats, unpacking
 from kdump.log_dirs.unpacking import Spool, unpacked
 
 PACKED = {
@@ -67,6 +67,16 @@ def test_bytes_after_a_stream_that_are_no_stream_are_an_error(kind, step):
 def test_a_skippable_frame_has_no_data(kind, step):
     data = PACKED[kind](DATA) + b"\x5a\x2a\x4d\x18\3\0\0\0abc" + PACKED[kind](DATA)
     assert read(kind, *(data[at : at + step] for at in range(0, len(data), step))) == DATA + DATA
+
+
+@pytest.mark.parametrize("kind", ["lz4", "zstd"])
+def test_a_skippable_frame_may_be_the_first(kind):
+    frame = b"\x50\x2a\x4d\x18\4\0\0\0" + bytes(4)
+    data = frame * 2 + PACKED[kind](DATA)
+    assert archive_formats.format_of(data) == kind
+    assert read(kind, data) == DATA
+    for other in (frame, frame + b"PK\3\4", frame[:4] + b"\xff" * 4, frame[:5]):
+        assert archive_formats.format_of(other) is None
 
 
 @pytest.mark.parametrize("kind", PACKED)
