@@ -451,6 +451,8 @@ def remove(path: Path) -> None:
     except FileNotFoundError:
         pass
     except (IsADirectoryError, PermissionError):  # the errors for a folder on Linux, and on other POSIX systems
+        if path.is_symlink() or not path.is_dir():
+            raise
         from shutil import rmtree
 
         rmtree(path)

@@ -321,3 +321,14 @@ def test_locks_end_with_their_runs(tmp_path):
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     os.close(descriptor)
+
+
+def test_a_file_in_a_closed_folder_cannot_be_deleted(tmp_path, monkeypatch):
+    def refused(path):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+
+    part = tmp_path / "part"
+    part.write_bytes(DATA)
+    monkeypatch.setattr(Path, "unlink", refused)
+    with pytest.raises(PermissionError, match="Permission denied"):
+        parts.remove(part)
