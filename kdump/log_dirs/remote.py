@@ -32,6 +32,7 @@ HADOOP_NAMES: Final = {"s3a": "s3", "s3n": "s3", "gcs": "gs"}
 """Hadoop's name of a scheme -> Arrow's name."""
 _SCHEMES: Final = frozenset({"s3", "gs", "hdfs", "viewfs", "abfs", "abfss", "file", *HADOOP_NAMES})
 _CREDENTIALS: Final = rf"(?P<scheme>{SCHEME}:/+)(?:[^/@:]*:(?(ported)(?!\d+(?:/|\Z)))[^@]*@(?:[^/@]*@)*|[^/@]*@)"
+_OPTION: Final = r"\?[^/?]*(?:=|%3[dD])"
 _BLOCK: Final = 1 << 20
 
 
@@ -65,9 +66,9 @@ def place(path: str) -> tuple[Files, str]:
     if found is None:
         return LOCAL, posixpath.abspath(path) if path else ""
     if found["scheme"] == "file":
-        from urllib.parse import unquote, urlsplit
+        from urllib.parse import unquote
 
-        return LOCAL, unquote(urlsplit(path).path)
+        return LOCAL, unquote(re.sub(r"^file:(?://[^/]*)?", "", path))  # a ? is part of a glob
     return RemoteFiles.of(path)
 
 
@@ -91,12 +92,14 @@ def is_remote(path: str) -> bool:
 def without_secret(path: str) -> str:
     """Return a path, or a URI (scheme in lower case) without its credentials and options, for messages.
 
-    A secret may have ``/``, ``@``, ``?`` or a space that the user did not encode; Arrow refuses such a URI.
+    A secret may have ``/``, ``@``, ``?`` or a space that the user did not encode; Arrow refuses such a URI. A ``?``
+    without the name of an option after it is part of a glob, as in :meth:`RemoteFiles.of`.
     """
     if _uri(path) is None:
         return path
     found = re.match(_CREDENTIALS, path, re.DOTALL | re.IGNORECASE)
-    return (path if found is None else found["scheme"] + path[found.end() :]).partition("?")[0]
+    bare = path if found is None else found["scheme"] + path[found.end() :]
+    return bare.partition("?")[0] if re.search(_OPTION, bare) else bare
 
 
 def shown_paths(paths: Iterable[str]) -> str:

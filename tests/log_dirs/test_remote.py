@@ -13,6 +13,7 @@ from kdump.cli import main
 from kdump.errors import StoreError, UsageError
 from kdump.log_dirs import remote
 from kdump.log_dirs.finder import Finder
+from kdump.log_dirs.local import LOCAL
 from kdump.primitives.messages import message
 from testing import GOLDEN, forge
 from testing.stores import Clock, FlakyStore, Outage
@@ -57,6 +58,10 @@ def failing(text, count=None, kind=OSError):
         ("s3://AKIA:se?cret@bucket/a", "s3://bucket/a"),
         ("s3:/AKIA:secret@bucket/a", "s3:/bucket/a"),
         ("s3://AKIA:secret@bucket/a@b?x=y", "s3://bucket/a@b"),
+        ("s3://bucket/a?c/dt=1/*", "s3://bucket/a?c/dt=1/*"),
+        ("s3://AKIA:se?cret@bucket/a?c/x?access_key=K", "s3://bucket/a"),
+        ("s3://bucket/a?access-key=K", "s3://bucket/a"),
+        ("s3://bucket/a?access_key%3DK", "s3://bucket/a"),
         ("hdfs://node:8020/a@b", "hdfs://node:8020/a@b"),
         ("hdfs://user@node:8020/a", "hdfs://node:8020/a"),
         ("/data/a:b@c?d", "/data/a:b@c?d"),
@@ -307,3 +312,15 @@ def test_a_file_that_is_gone_is_no_damage(kdump, command, tmp_path):
     assert "damage" not in said
     assert "missing" not in said
     assert list((tmp_path / "out").rglob("*")) == []
+
+
+@pytest.mark.parametrize(
+    ("uri", "path"),
+    [
+        ("file:///var/orders-?", "/var/orders-?"),
+        ("file:/var/a#b", "/var/a#b"),
+        ("file://localhost/var/a%20b", "/var/a b"),
+    ],
+)
+def test_a_uri_of_a_file_is_a_path_or_glob(uri, path):
+    assert remote.place(uri) == (LOCAL, path)
