@@ -82,8 +82,18 @@ JOBS: Final = Shared.option(
     callback=_jobs,
     help="At most N processes; 1: one core, no threads.  [default: up to one per core, if that is faster]",
 )
-ANY_PATH: Final = click.Path(readable=False, allow_dash=True)
-"""A path that click does not check: an unreadable path is not wrong usage, and its reader reports it."""
+
+
+class AnyPath(click.Path):
+    """A path that is only refused if it is empty: an unreadable path is not wrong usage, and its reader reports it."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if not value:
+            self.fail("it is empty; a shell variable in the command may be unset", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+ANY_PATH: Final = AnyPath(readable=False, allow_dash=True)
 
 
 def _log_dirs(_: click.Context, __: click.Parameter, paths: tuple[str, ...]) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import click
 
 from kdump.command_line import option_values
-from kdump.command_line.limit_options import CACHE, JOBS, MAX_BATCH_BYTES, PATHS, Shared
+from kdump.command_line.limit_options import ANY_PATH, CACHE, JOBS, MAX_BATCH_BYTES, PATHS, Shared
 from kdump.errors import UnreadableError, UsageError
 from kdump.formats.record import GREP_PARTS, KEY_AND_VALUE, RECORD_TYPES
 from kdump.log_dirs.file_names import folder_name
@@ -166,6 +166,7 @@ DECODE: Final[list[Decorator]] = [
     Shared.option(
         "Decoding",
         "--schemas",
+        type=ANY_PATH,
         metavar="PATH",
         help="The schema registry's topic: a log dir, folder, segment or archive.  [default: PATH...]",
     ),
@@ -223,7 +224,7 @@ REDACT: Final[Decorator] = Redact.option(
     "decoded payloads, such as value.email.",
 )
 REDACT_FILE: Final[Decorator] = Shared.option(
-    "Privacy", "--redact-key", metavar="FILE", help="Read the secret for --redact from this file."
+    "Privacy", "--redact-key", type=ANY_PATH, metavar="FILE", help="Read the secret for --redact from this file."
 )
 PRIVACY: Final[list[Decorator]] = [
     Shared.option(
@@ -247,6 +248,7 @@ REMOTE: Final[list[Decorator]] = [
         "Remote storage",
         "--remote",
         multiple=True,
+        type=ANY_PATH,
         metavar="PATH",
         help="Remote storage (tiered topics), a folder or URI. Remote and local segments are read as one log.",
     ),
@@ -362,7 +364,7 @@ def remote_storage(options: dict[str, Any]) -> RemoteStorage | None:
         return None
     from kdump.log_dirs.tiered_storage import RemoteStorage
 
-    files = dict(word.split("=", 1) for word in given if "=" in word and word[0] != "=")
+    files = {name: file for name, _, file in (word.partition("=") for word in given) if name and file}
     if len(files) != len(given):
         raise UsageError(f"--remote-key {' '.join(given)!r} is not NAME=FILE, or repeats a NAME")
     if not paths:

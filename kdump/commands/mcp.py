@@ -60,7 +60,9 @@ _PLACES: Final = ("PATH", "FILE", "DIR", "URL")
 @click.argument("roots", nargs=-1, required=True, metavar="ROOT...", type=ANY_PATH)
 @click.option("--payloads", is_flag=True, help="Show keys, values and header values, hashed with a secret.")
 @click.option("--no-redact", "plain", is_flag=True, help="With --payloads: show them without hashing.")
-@click.option("--redact-key", metavar="FILE", help="Read the secret that hashes payloads from this file.")
+@click.option(
+    "--redact-key", type=ANY_PATH, metavar="FILE", help="Read the secret that hashes payloads from this file."
+)
 @click.option("--at", metavar="TIME", help="The time that counts as now in calls without 'at'.")
 @click.option(
     "--timeout", type=float, default=30, show_default=True, metavar="SECONDS", help="The time limit of a call."

@@ -10,7 +10,7 @@ import click
 
 from kdump.command_line import session
 from kdump.command_line.answering import write_answer
-from kdump.command_line.limit_options import CACHE, JOBS, AtLeast
+from kdump.command_line.limit_options import ANY_PATH, CACHE, JOBS, AtLeast
 from kdump.errors import Reporter, UnreadableError, UsageError, many, offsets_are
 from kdump.output import files
 from kdump.parallel import costs
@@ -27,7 +27,7 @@ STATES: Final = ("whole", "merged", "partial", "lost")
 
 
 @click.command("rebuild-cluster")
-@click.argument("paths", nargs=-1, required=True, metavar="VOLUME...")
+@click.argument("paths", nargs=-1, required=True, metavar="VOLUME...", type=ANY_PATH)
 @click.option("--out", metavar="DIR", help="The output folder, new or empty.")
 @click.option(
     "--node",

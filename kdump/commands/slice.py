@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kdump.command_line import option_values, session
-from kdump.command_line.limit_options import CACHE, MAX_BATCH_BYTES
+from kdump.command_line.limit_options import ANY_PATH, CACHE, MAX_BATCH_BYTES
 from kdump.errors import Reporter, UsageError, many
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_dirs.remote import without_secret
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @click.command("slice")
-@click.argument("path", metavar="PATH")
+@click.argument("path", metavar="PATH", type=ANY_PATH)
 @click.option(
     "--offset", required=True, metavar="A..B", help="Offsets A to B, both included. Also: A.., ..B, or one offset A."
 )

@@ -66,7 +66,7 @@ MOST_SECONDS: Final = 10**8
 
 @click.command("sql", cls=_SqlCommand)
 @click.argument("words", nargs=-1, metavar="[QUERY|-] PATH...", type=ANY_PATH)
-@click.option("-f", "--file", "file", metavar="FILE", help="Read the query from a file.")
+@click.option("-f", "--file", "file", type=ANY_PATH, metavar="FILE", help="Read the query from a file.")
 @click.option(
     "--param",
     "params",
@@ -128,7 +128,7 @@ MOST_SECONDS: Final = 10**8
 @click.option(
     "--threads", type=AtLeast(1), metavar="N", help="Threads of DuckDB, at least 2.  [default: cores, 2 to 4]"
 )
-@click.option("--temp-dir", metavar="DIR", help="Where temporary files go.  [default: $TMPDIR]")
+@click.option("--temp-dir", type=ANY_PATH, metavar="DIR", help="Where temporary files go.  [default: $TMPDIR]")
 @click.option("--stats", is_flag=True, help="Print the numbers of bytes and rows read, as JSON on standard error.")
 @click.option(
     "--no-payload",
