@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 import click
 
-from kdump.command_line import session
 from kdump.command_line import options as shared
+from kdump.command_line import session
 from kdump.command_line.dump_options import TABLE_BATCH, TABLE_RECORD, named_columns
 from kdump.command_line.limit_options import in_paths
 from kdump.errors import SILENT, DamageError, ExitStatus, Reporter, UsageError, discard, offsets_text
@@ -88,8 +88,8 @@ def command(
       kdump get @1234 --in segment-of-a-customer.log
 
     @1234 alone selects this offset in every partition in PATH. If no PATH has the partition, kdump searches the PATHs
-    that are themselves a segment or a folder of segments, and whose folder is not named like a partition. A wrong crc of the batch is an error on
-    standard error. --batch and --hexdump show the batch of an unreadable record.
+    that are segments, or folders of segments, without a topic in the folder's name. A wrong crc of the batch is an error
+    on standard error. --batch and --hexdump show the batch of an unreadable record.
 
     Exit status: 0 found; 1 something cannot be read; 2 wrong usage; 3 damage was found; 4 only an index is wrong; 5 the
     files lack the record.
@@ -162,7 +162,7 @@ def command(
 def partitions_of(
     topic: str | None, number: str | None, paths: tuple[str, ...], run: session.Session, wanted: Wanted
 ) -> list[Partition]:
-    """Return the folders of a partition (``topic`` None: of all). If absent: the PATHs that are logs without a topic."""
+    """Return the folders of a partition (``topic`` None: of all). If absent: those PATHs that are logs of no topic."""
     if topic is None:
         return list(Finder(wanted, run.report).find(paths))
     one = wanted._replace(topics=(topic,), partitions=frozenset({int(number or 0)}))
