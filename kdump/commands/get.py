@@ -88,8 +88,8 @@ def command(
       kdump get @1234 --in segment-of-a-customer.log
 
     @1234 alone selects this offset in every partition in PATH. If no PATH has the partition, kdump searches the PATHs
-    that are segments, or folders of segments, without a topic in the folder's name. A wrong crc of the batch is an error
-    on standard error. --batch and --hexdump show the batch of an unreadable record.
+    that are segments, or folders of segments, without a topic in the folder's name. A wrong crc of the batch is an
+    error on standard error. --batch and --hexdump show the batch of an unreadable record.
 
     Exit status: 0 found; 1 something cannot be read; 2 wrong usage; 3 damage was found; 4 only an index is wrong; 5 the
     files lack the record.
