@@ -66,7 +66,7 @@ class ParquetFile:
         try:
             self._writer = parquet.ParquetWriter(self._out, schema, compression="zstd", write_statistics=others)
         except NotImplementedError as reason:
-            wrong = str(reason).rpartition(": ")[2]
+            wrong = str(reason).partition(" conversion: ")[2]
             names = ", ".join(field.name for field in schema if wrong in str(field.type))
             raise UsageError(
                 f"Parquet has no type for {wrong} (columns: {names}): convert them, for example to VARCHAR"

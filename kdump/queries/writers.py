@@ -35,7 +35,9 @@ _quote: Final = json.JSONEncoder(ensure_ascii=False).encode
 def write(form: str, types: Sequence[str], schema: pa.Schema, batches: Iterable[pa.RecordBatch], out: BinaryIO) -> int:
     """Write rows in an output format other than table; return their number. ``types``: DuckDB's names of the types."""
     if form in files.FORMATS:
-        return files.write(form, schema, batches, out)
+        names = distinct(schema.names)  # readers refuse, or mix up, two columns with the same name
+        named = pa.schema([field.with_name(name) for field, name in zip(schema, names, strict=True)], schema.metadata)
+        return files.write(form, named, (batch.rename_columns(names) for batch in batches), out)
     return (_csv if form == "csv" else _jsonl)(types, schema, batches, out)
 
 

@@ -7,6 +7,7 @@ import pytest
 
 duckdb = pytest.importorskip("duckdb")
 pa = pytest.importorskip("pyarrow")
+import pyarrow.parquet as pq
 
 from kdump.queries import writers
 
@@ -154,3 +155,14 @@ def test_lists_of_many_items_are_written_in_groups(form, monkeypatch):
     assert written(form, query) == whole
     assert max(map(len, objects)) == 2
     assert len(objects) > 10
+
+
+@pytest.mark.parametrize("form", ["parquet", "arrow"])
+def test_columns_of_one_name_get_numbers_in_files(form):
+    rows = duckdb.sql("select 1 as n, 2 as n, 3 as m")
+    out = io.BytesIO()
+    reader = rows.to_arrow_reader(10)
+    writers.write(form, ["INTEGER"] * 3, reader.schema, reader, out)
+    out.seek(0)
+    found = pq.read_table(out) if form == "parquet" else pa.ipc.open_stream(out).read_all()
+    assert found.to_pylist() == [{"n": 1, "n_1": 2, "m": 3}]
