@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import duckdb
 import pyarrow as pa
 import pyarrow.dataset
+from duckdb.sqltypes import DuckDBPyType
 
 from kdump.errors import KdumpError, UsageError
 from kdump.primitives import supervision
@@ -321,6 +322,7 @@ class Running:
             found = self._relation()
             if found is None:
                 raise WrongQueryError(f"query: the statement returns no rows: {statement.ONLY}")
+            _check_types(found)
             types = [str(kind) for kind in found.types]
             rows = found.to_arrow_reader(BLOCK)
             if not self._put((types, in_utc(rows.schema))):
@@ -334,6 +336,29 @@ class Running:
             self._put(None)
         except BaseException as error:
             self._put(error)
+
+
+_NESTED: Final = frozenset({"list", "array", "struct", "map", "union"})
+_LOSSY: Final = frozenset({"bignum", "variant", "time with time zone"})
+"""The types whose values DuckDB does not return as Arrow values. Nested values of _LOSSY_INSIDE are wrong too."""
+_LOSSY_INSIDE: Final = _LOSSY | {"bit", "uhugeint"}
+
+
+def _check_types(found: duckdb.DuckDBPyRelation) -> None:
+    """Raise WrongQueryError for a column that has values of a type that Arrow does not have."""
+    for name, kind in zip(found.columns, found.types, strict=True):
+        lossy = {kind.id} & _LOSSY or (_inside(kind) & _LOSSY_INSIDE)
+        if lossy:
+            raise WrongQueryError(
+                f"query: column {name} has values of the type {min(lossy).upper()}, which Arrow does not have: "
+                "cast it to VARCHAR"
+            )
+
+
+def _inside(kind: DuckDBPyType) -> set[str]:
+    """Return the names of the types inside a type."""
+    inner = [child for _, child in kind.children if isinstance(child, DuckDBPyType)] if kind.id in _NESTED else []
+    return {child.id for child in inner}.union(*map(_inside, inner))
 
 
 def _be_held(block: pa.RecordBatch, place: int) -> None:

@@ -350,3 +350,23 @@ def test_conditions_over_nulls_give_the_rows_of_a_full_table(tmp_path):
             rows = [Counter(map(repr, one.execute(query).fetchall())) for one in (asked, plain)]
             assert rows[0] == rows[1], query
     assert sum(scan.condition is not None for scan in reading.scans) > len(views) * 6
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [
+        ("1::bignum", "BIGNUM"),
+        ("'a'::variant", "VARIANT"),
+        ("'01:02:03+02'::timetz", "TIME WITH TIME ZONE"),
+        ("['101'::bit]", "BIT"),
+        ("map {'a': [{'b': 340282366920938463463374607431768211455::uhugeint}]}", "UHUGEINT"),
+    ],
+)
+def test_a_type_that_would_lose_its_value_is_refused(ask, value, kind):
+    with pytest.raises(WrongQueryError, match=f"column x has values of the type {kind}, which Arrow does not have"):
+        ask(f"select 1 as n, {value} as x")
+
+
+def test_nested_types_that_keep_their_values_are_taken(ask):
+    rows, _ = ask("select {'bit': ['a'::enum('a')]} as a, [[1, 2]::int[2]] as b, '101'::bit as c, [1.5] as d")
+    assert rows[0][:2] == ({"bit": ["a"]}, [[1, 2]])
