@@ -17,6 +17,7 @@ from kdump.formats import meta_properties
 from kdump.formats.partition_metadata import id_of
 from kdump.formats.sparse_index import DEFAULT_INTERVAL
 from kdump.log_dirs import file_names
+from kdump.log_dirs.local import LOCAL
 from kdump.log_dirs.partition import listed_log_dirs
 from kdump.primitives.compression import DEFAULT_LIMIT
 
@@ -253,6 +254,8 @@ class BrokerDirs:
         self._migrates = options.configs.get(MIGRATION, "").strip().lower() == "true"
         configured = _at(found, options.configs[METADATA_DIR]) if self._is_configured else None
         self.ids = (*found, *(() if configured is None or configured in found else (configured,)))
+        self.loaded = tuple(each.log_dir for each in found)
+        """The log dirs whose logs a broker loads (LogManager): not a metadata.log.dir that is none of log.dirs."""
         self.metadata_dir = (
             configured.log_dir
             if configured is not None
@@ -371,9 +374,10 @@ def _directory(one: DirIds) -> bytes | None:
 
 def _at(found: Sequence[DirIds], given: str) -> DirIds:
     """Return the log dir at path ``given``: the one in ``found``, or else a new one in the same storage."""
-    path = posixpath.normpath(given)
-    here = (each for each in found if posixpath.normpath(each.log_dir.path) == path)
-    return next(here, None) or ids_of(LogDirFiles(found[0].log_dir.files, given))
+    files = found[0].log_dir.files
+    normal = posixpath.abspath if files is LOCAL else posixpath.normpath
+    here = (each for each in found if normal(each.log_dir.path or ".") == normal(given))
+    return next(here, None) or ids_of(LogDirFiles(files, given))
 
 
 def names(log_dir: LogDirFiles) -> set[str]:

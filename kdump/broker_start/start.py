@@ -113,7 +113,7 @@ class _BrokerRun:
         states: Mapping[str, LogDirState],
     ) -> None:
         self.broker = broker
-        self.dirs, self.is_complete, self.metadata_dir = broker.log_dirs, broker.is_complete, broker.metadata_dir
+        self.dirs, self.is_complete, self.metadata_dir = broker.loaded, broker.is_complete, broker.metadata_dir
         self.options, self.known, self.states = options, known, states
         self.fatal: list[StartCause] = []
         self.offline: dict[LogDirFiles, StartCause] = {}
@@ -157,7 +157,7 @@ class _BrokerRun:
         self.decides = not closed
         metadata: MetadataStart | None = None
         if not (self.is_complete or self.broker.is_zookeeper) and METADATA_FOLDER not in names(self.metadata_dir):
-            bootstraps = (each for each in self.dirs if file_names.BOOTSTRAP_SNAPSHOT in names(each))
+            bootstraps = (each for each in self.broker.log_dirs if file_names.BOOTSTRAP_SNAPSHOT in names(each))
             place = self.metadata_dir.shown(METADATA_FOLDER) if self.is_kraft else None
             file = next((each.shown(file_names.BOOTSTRAP_SNAPSHOT) for each in bootstraps), place)
             self.unknown.append(StartCause(code=Code.METADATA_ELSEWHERE, file=file, text=NO_METADATA_LOG))
@@ -174,10 +174,9 @@ class _BrokerRun:
             text = "meta.properties belongs to a broker with ZooKeeper: only ZooKeeper has the list of its partitions"
             self.unknown.append(StartCause(code=Code.METADATA_ELSEWHERE, file=None, text=text))
             self.decides, starts = False, None
+        directories = {each: uuid for each, uuid in directories.items() if each in self.dirs}
         before = set(self.offline)
-        for each in self.dirs:
-            if each.is_folder and each not in self.offline:
-                self._load_dir(each)
+        self._load_dirs()
         failed = [each for each in self.offline if self.options.release.ends_leaderships or each not in before]
         self._twice()
         self._promote(directories)
@@ -199,13 +198,13 @@ class _BrokerRun:
             release=self.options.release.name,
             node_id=self.node_id,
             cluster_id=verified.cluster_id,
-            log_dirs=tuple(each.name for each in self.dirs),
+            log_dirs=tuple(each.name for each in self.broker.log_dirs),
             starts=starts,
             fatal=tuple(dict.fromkeys(self.fatal)) if starts is False else (),
             offline=tuple(OfflineDir(log_dir=each.name, cause=cause) for each, cause in self.offline.items()),
             logs=(*logs, *([metadata.log] if metadata is not None else ())),
             closed=self.closed,
-            no_writes={each.name: reason for each in self.dirs if (reason := each.no_writes())},
+            no_writes={each.name: reason for each in self.broker.log_dirs if (reason := each.no_writes())},
             unserved=tuple(self.unserved),
             unknown=tuple(dict.fromkeys(self.unknown)),
             clean=frozenset(each.name for each in self.clean),
@@ -325,6 +324,16 @@ class _BrokerRun:
             raise
         except UnreadableError as error:
             self.unknown.append(log_folder.unreadable(error))
+
+    def _load_dirs(self) -> None:
+        for each in self.dirs:
+            if each.is_folder and each not in self.offline:
+                self._load_dir(each)
+        apart = self.metadata_dir  # its folders are ignored, if it is none of the log dirs
+        for name in sorted(names(apart)) if apart not in self.dirs else ():
+            parsed = file_names.parse_folder(name) if apart.entries[name].is_folder else None
+            if parsed is not None and parsed.topic != CLUSTER_METADATA:
+                self.more.append(_ignored(apart, name, parsed, apart.shown(name)))
 
     def _load_dir(self, log_dir: LogDirFiles) -> None:
         """Simulate ``LogManager.loadLogs`` for a log dir."""

@@ -108,6 +108,27 @@ def test_log_dirs_of_one_broker_are_found_by_their_ids(broker):
     assert started(broker, configs=()) == started(broker)
 
 
+def test_a_broker_loads_no_log_of_a_metadata_log_dir_that_is_none_of_its_log_dirs(broker):
+    """A broker of 4.3.1 started so, and created the partitions of d1 empty in d2."""
+    (broker / "d1" / "lost+found").mkdir()
+    (broker / "d1" / "recovery-point-offset-checkpoint").write_bytes(bytes(9))
+    configs = ("node.id=1", "process.roles=broker,controller", f"metadata.log.dir={broker / 'd1'}")
+    start, logs = started(broker, "d2", configs=configs)
+    assert (start["starts"], start["fatal"], start["offlineLogDirs"]) == (True, [], [])
+    assert logs == {
+        ("plain", 0, "plain-0"): ("ignored", None, None),
+        ("plain", 0, None): ("created-empty", 0, 0),
+        ("idem", 0, "idem-0"): ("loaded", 0, 2),
+        ("__cluster_metadata", 0, "__cluster_metadata-0"): ("recovered", 0, 5),
+    }
+    assert findings(broker, "d2", configs=configs)[0] == 3
+
+
+def test_a_relative_path_and_an_absolute_metadata_log_dir_are_one_log_dir(broker):
+    words = ["check", "d2", "d1", "--config", "node.id=1", "--config", f"metadata.log.dir={broker / 'd1'}{os.sep}"]
+    assert kdump(*words, cwd=broker).returncode == 0
+
+
 def test_after_a_kill_logs_are_recovered_in_that_log_dir(broker):
     (broker / "d2" / ".kafka_cleanshutdown").unlink()
     _, logs = started(broker)
