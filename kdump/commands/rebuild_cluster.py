@@ -201,7 +201,11 @@ def _prepare(
         for lost in each.lost:
             run.damage(f"{each.name}: {offsets_are(lost.from_offset, lost.until_offset - 1)} lost: {lost.why}")
         if each.state == "lost" and not each.lost:
-            run.damage(f"{each.name} is lost: no volume has its log. The new partition begins at offset {each.end}")
+            remote = f"remote storage has offsets {each.log_start} to {each.end - 1}. "
+            run.damage(
+                f"{each.name} is lost: no volume has its log. {remote if each.log_start < each.end else ''}"
+                f"The new partition begins at offset {each.end}"
+            )
         if each.repaired:
             run.damages()
     for warning in rebuilt.account.warnings if options["output"] != "table" else ():

@@ -59,7 +59,8 @@ def command(
     DIR/logs, for the broker's log.dirs, gets the batches unchanged, with new indexes. DIR/lost+found gets the damaged
     bytes, an account.json for each partition with every lost range, and unread.json if inputs could not be read.
     Several copies of a partition, and remote storage, are merged in offset order. If copies contradict each other, the
-    higher leader epoch is kept, and the account lists the conflict. Batches that DeleteRecords removed are written too.
+    higher leader epoch is kept, and the account lists the conflict. Folders of another topic id, from an earlier topic
+    of the same name, are left out with an error. Batches that DeleteRecords removed are written too.
     If an input log dir has the log start offset, account.json counts them as belowLogStart, and
     log-start-offset-checkpoint in DIR/logs hides them from consumers. The log keeps its first offset, its leader epochs
     and, unless its last batches are damaged, its end offset.
@@ -91,7 +92,7 @@ def command(
     )
     all_written = [one.written for one in all_done]
     missing = sum(len(gap) for one in all_done for gap in one.account.gaps)
-    run.note(_conclusion(all_written, missing, lacking, out, run, _back(all_done)) + run.pace)
+    run.note(_conclusion(all_written, missing, lacking, out, run, _back(all_done), found.other_topics) + run.pace)
     return run.status
 
 
@@ -113,6 +114,7 @@ def _conclusion(
     out: str,
     run: session.Session,
     back: str,
+    others: int,
 ) -> str:
     batches = sum(written.batches for written in all_written)
     counts = [written.records for written in all_written if written.records is not None]
@@ -135,6 +137,8 @@ def _conclusion(
         return f"no batch and no offset is missing: {done}. To verify the records: kdump check {shell_path(where)}"
     lost = posixpath.join(out, "lost+found")
     rest = "all other bytes" if ExitStatus.UNREADABLE not in run.statuses else "all other bytes that could be read"
+    if others:
+        rest += f", except {many(others, 'folder')} of another topic"
     return (
         f"{done}{gone}; {lost} has {rest}, and its account.json files list the lost ranges. What to do next: read "
         "them. If there are other replicas, run salvage again with all of them. Then copy the folder logs, put the "

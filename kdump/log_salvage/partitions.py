@@ -12,10 +12,12 @@ from hashlib import sha256
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from kdump.errors import Reporter, StoreError, UnreadableError, discard, many, many_are, offsets_are
+from kdump.errors import SILENT, Reporter, StoreError, UnreadableError, discard, many, many_are, offsets_are
 from kdump.formats.checkpoints import PartitionOffset
+from kdump.log_dirs.file_names import leftover_state
 from kdump.log_dirs.finder import Finder
 from kdump.log_dirs.remote import RemoteFiles
+from kdump.log_dirs.tiered_storage import folder_id, local_id
 from kdump.log_reader.segment_choice import CheckpointOffsets
 from kdump.log_salvage import writer
 from kdump.log_salvage.chains import END_OF_LOG
@@ -46,7 +48,11 @@ class Replicas:
 
     def __init__(self) -> None:
         self.parts: list[Partition] = []
-        self.log_start: int | None = None
+        self._log_starts: list[int | None] = []
+
+    @property
+    def log_start(self) -> int | None:
+        return max((one for one in self._log_starts if one is not None), default=None)
 
     @property
     def size(self) -> int:
@@ -54,8 +60,34 @@ class Replicas:
 
     def add(self, part: Partition, log_start: int | None = None) -> None:
         self.parts.append(part)
-        if log_start is not None:
-            self.log_start = max(log_start, self.log_start or 0)
+        self._log_starts.append(log_start)
+
+    def keep_one_topic(self, report: Reporter) -> int:
+        """Remove the replicas of other topics of the same name. Report each as damage, and return their number.
+
+        A topic that is deleted and created again has another topic id. The topic of a live folder is kept, then
+        the one with the newest segment. A replica without a topic id is kept.
+        """
+        if len(self.parts) < 2:
+            return 0
+        ids = [_topic_id(part) for part in self.parts]
+        ranks = {one: max(_rank(part) for part, own in zip(self.parts, ids, strict=True) if own == one) for one in ids}
+        ranks.pop(None, None)
+        if len(ranks) < 2:
+            return 0
+        kept = max(ranks, key=lambda one: ranks[one])
+        found = list(zip(self.parts, self._log_starts, ids, strict=True))
+        self.parts, self._log_starts = [], []
+        for part, log_start, own in found:
+            if own in (kept, None):
+                self.add(part, log_start)
+            else:
+                report.damage(
+                    f"{part.files.shown(part.folder)} is not read: its topic id is {own}, but the topic id of the "
+                    f"written log is {kept}. Its records are those of another topic of the same name. To salvage them, "
+                    "name this folder alone"
+                )
+        return len(found) - len(self.parts)
 
     def log_start_entries(self, written: writer.WrittenLog) -> list[PartitionOffset]:
         """Return the entry for log-start-offset-checkpoint if needed, and if no broker would delete the log for it."""
@@ -75,6 +107,8 @@ class Found(NamedTuple):
     """The names of all partitions in the inputs, requested or not."""
     unread: tuple[UnreadableError, ...] = ()
     """The errors of inputs that are missing or cannot be read."""
+    other_topics: int = 0
+    """The number of folders of other topics of the same name. They are not in ``replicas``."""
 
     @property
     def parts(self) -> list[Partition]:
@@ -158,7 +192,8 @@ def find(paths: tuple[str, ...], wanted: Wanted, report: Reporter) -> Found:
     for part in elsewhere.remote():
         if part.segments:
             found.setdefault(_name(part), Replicas()).add(part)
-    return Found(found, local, frozenset(finder.found_names | elsewhere.found_names), tuple(unread))
+    others = sum(one.keep_one_topic(report) for one in found.values())
+    return Found(found, local, frozenset(finder.found_names | elsewhere.found_names), tuple(unread), others)
 
 
 def write(
@@ -225,6 +260,22 @@ def _salvage(
     )
     entries = replicas.log_start_entries(written)
     return Salvaged(name, written, account, tuple(refused), tuple(errors), replicas.log_start, entries)
+
+
+def _topic_id(part: Partition) -> str | None:
+    if _is_remote(part):
+        return folder_id(part)
+    return local_id(part, SILENT)  # the writer reports an invalid partition.metadata
+
+
+def _is_remote(part: Partition) -> bool:
+    """Return whether the folder is one of remote storage: TOPIC-ID/PARTITION."""
+    return part.base.isdecimal()
+
+
+def _rank(part: Partition) -> tuple[bool, int]:
+    is_live = not _is_remote(part) and not leftover_state(part.base)
+    return is_live, max((segment.modified or 0 for segment in part.segments), default=0)
 
 
 def _name(part: Partition) -> str:

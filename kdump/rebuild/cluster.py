@@ -14,7 +14,8 @@ from kdump.answers.metadata.cluster_image import TOPIC_RESOURCE
 from kdump.answers.metadata.records import SCRAM_SINCE
 from kdump.answers.topic_configs import compacted_topics, tiered_topics
 from kdump.checks.evidence import committed
-from kdump.errors import Reporter, UsageError, discard, many
+from kdump.errors import SILENT, Reporter, UsageError, discard, many
+from kdump.formats.leader_epoch import EpochEntry
 from kdump.formats.partition_metadata import id_text
 from kdump.internal_topics import (
     DECODER_SWITCHES,
@@ -23,6 +24,8 @@ from kdump.internal_topics import (
     share_group_state,
     transaction_state,
 )
+from kdump.log_reader import remote_segments
+from kdump.log_salvage.epoch_history import EpochHistory
 from kdump.primitives.messages import did_you_mean
 from kdump.primitives.processes import Processes
 from kdump.primitives.terminal import is_selected
@@ -35,14 +38,15 @@ from kdump.rebuild.account import (
 )
 from kdump.rebuild.metadata import ClusterChange, NewCluster
 from kdump.rebuild.nodes import CLUSTER_ID, address, assign
-from kdump.rebuild.one_partition import WantedPartition
+from kdump.rebuild.one_partition import RemoteLog, WantedPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
     from kdump.answers.metadata.cluster_image import ClusterImage
     from kdump.broker_start.release import StartRelease
+    from kdump.log_reader.remote_segments import RemoteSegment
     from kdump.rebuild.metadata import LostCluster
     from kdump.rebuild.nodes import Listeners, NewNode, Replicas
     from kdump.rebuild.partition_plan import PartitionPlan
@@ -294,13 +298,15 @@ def choose(
     """Return the plan of each partition of an image, by topic and partition.
 
     If no volume has a metadata log (``has_configs`` is False), a partition also counts as compacted if a
-    cleaner's checkpoint has it. It also counts as tiered if its log starts before its first local segment and a volume
-    has the topic ``__remote_log_metadata``.
+    cleaner's checkpoint has it. It also counts as tiered if ``__remote_log_metadata`` lists a segment of it, or if a
+    volume has this topic and the log starts before its first local segment.
 
     ``write`` receives each plan in the process that made it, while the copies are in the page cache. ``done`` receives
     it in this process. Raises KdumpError if a worker ends without a result, and errors of ``plan`` and ``write``.
     """
     wanted = list(_wanted(volumes, image, committed_only=committed_only, has_configs=has_configs))
+    if any(one.is_tiered for one in wanted) or not has_configs:
+        wanted = list(_with_remote(wanted, remote_logs(volumes), has_configs=has_configs))
     lost = {(one.topic, one.partition) for one in wanted if not one.folders}
     if lost:
         known = known_ends(volumes, lost, {topic.id: name for name, topic in image.topics.by_name.items()})
@@ -365,6 +371,36 @@ def _planned(
     if jobs == 1 or len(wanted) < 2:
         return map(one, wanted)
     return Processes(jobs, threads=False).results(one, wanted)
+
+
+def _with_remote(
+    wanted: Iterable[WantedPartition], remote: Mapping[tuple[bytes | None, int], RemoteLog], *, has_configs: bool
+) -> Iterator[WantedPartition]:
+    for one in wanted:
+        found = remote.get((one.topic_id, one.partition))
+        is_tiered = one.is_tiered or (found is not None and not has_configs)
+        yield one._replace(is_tiered=is_tiered, remote=found) if is_tiered else one
+
+
+def remote_logs(volumes: Volumes) -> dict[tuple[bytes | None, int], RemoteLog]:
+    """Return topic id and partition -> the log in remote storage, by ``__remote_log_metadata``.
+
+    Unreadable files are skipped: the plan of that topic reports them.
+    """
+    live = (folder.partition for folder in volumes.folders if not folder.state)
+    found: dict[tuple[bytes | None, int], list[RemoteSegment]] = {}
+    for one in remote_segments.of_partitions(live, SILENT).segments.values():
+        if one.state == remote_segments.COPIED:
+            found.setdefault((one.partition.topic_id, one.partition.partition), []).append(one)
+    return {key: _remote_log(segments) for key, segments in found.items()}
+
+
+def _remote_log(segments: Sequence[RemoteSegment]) -> RemoteLog:
+    starts: dict[int, int] = {}
+    for entry in (entry for one in segments for entry in one.epochs):
+        starts[entry.epoch] = min(entry.start_offset, starts.get(entry.epoch, entry.start_offset))
+    history = EpochHistory(EpochEntry(epoch, start) for epoch, start in starts.items())
+    return RemoteLog(min(one.start for one in segments), max(one.end for one in segments) + 1, tuple(history.entries))
 
 
 def known_ends(

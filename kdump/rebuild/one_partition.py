@@ -40,6 +40,7 @@ from kdump.segments.log_end import end_of_log
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from kdump.formats.leader_epoch import EpochEntry
     from kdump.log_salvage.chains import BatchPlace, LeftOutRange
     from kdump.rebuild.volumes import VolumeFolder
 
@@ -49,8 +50,19 @@ SEGMENT_BYTES: Final = 1 << 30
 _OTHER_TOPIC: Final = "the folder has no topic id, and no batch in common with the copies that have a topic id"
 
 
+class RemoteLog(NamedTuple):
+    """The offsets ``start`` to ``end`` - 1 of a partition in remote storage, and their leader epochs."""
+
+    start: int
+    end: int
+    epochs: tuple[EpochEntry, ...]
+
+
 class WantedPartition(NamedTuple):
-    """A partition and its copies, live ones first. ``known_end``: without a copy, the end offset in other files."""
+    """A partition and its copies, live ones first.
+
+    ``known_end``: without a copy, the end offset in other files. ``remote``: the log in remote storage of a tiered topic.
+    """
 
     topic: str
     topic_id: bytes | None
@@ -60,6 +72,7 @@ class WantedPartition(NamedTuple):
     is_tiered: bool = False
     committed_only: bool = False
     known_end: int = 0
+    remote: RemoteLog | None = None
 
 
 class _Copy:
@@ -180,16 +193,23 @@ def plan(wanted: WantedPartition) -> PartitionPlan:
 
 
 def _without_copy(wanted: WantedPartition) -> PartitionPlan:
-    end = wanted.known_end
-    lost = (LostOffsets(0, end, "no volume has them"),) if end else ()
+    """Return the plan of an empty log. It begins after the log in remote storage, whose epochs and start are kept.
+
+    With a later log start, or without the epochs, a broker would delete the segments in remote storage.
+    """
+    remote = wanted.remote or RemoteLog(0, 0, ())
+    end = max(wanted.known_end, remote.end)
+    lost = (LostOffsets(remote.end, end, "no volume has them"),) if end > remote.end else ()
     return PartitionPlan(
         topic=wanted.topic,
         topic_id=wanted.topic_id,
         partition=wanted.partition,
         state="lost",
         segments=(PlannedSegment(end, ()),),
-        log_start=end,
+        log_start=end if wanted.remote is None else remote.start,
         end=end,
+        leader_epoch=max((entry.epoch for entry in remote.epochs), default=-1),
+        epochs=remote.epochs,
         lost=lost,
         is_tiered=wanted.is_tiered,
     )
@@ -220,7 +240,10 @@ class _Planning:
             copies.sort(key=lambda one: one.rank, reverse=True)
             needed = copies
         self._read = needed
-        self._history = copies[0].history().completed([copy.history() for copy in copies[1:]])
+        others = [copy.history() for copy in copies[1:]]
+        if wanted.remote is not None:
+            others.append(EpochHistory(wanted.remote.epochs))
+        self._history = copies[0].history().completed(others)
         log = self._log = MergedLog(self._history)
         for number, copy in enumerate(needed):
             log.add(number, copy.scanned.spans, self._allowed(copy))

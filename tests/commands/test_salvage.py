@@ -11,6 +11,8 @@ import tarfile
 import pytest
 
 from kdump.errors import UnreadableError, UsageError
+from kdump.formats import partition_metadata
+from kdump.formats.partition_metadata import PartitionMetadata
 from kdump.formats.record_layout import TIMESTAMP_TYPE_FLAG
 from kdump.formats.sparse_index import MAX_RELATIVE_OFFSET
 from kdump.log_dirs import local
@@ -95,6 +97,36 @@ def test_replicas_are_merged_by_offset_and_leader_epoch(tmp_path):
     reported = account(tmp_path / "out")
     assert [lost["kind"] for lost in reported["lost"]] == ["crc", "conflict"]
     assert (reported["duplicates"], len(reported["copies"]), reported["missingOffsets"]) == (2, 3, [])
+
+
+@pytest.mark.parametrize("leftover", [False, True])
+def test_folders_of_another_topic_of_the_same_name_are_left_out(tmp_path, leftover):
+    def with_id(place, number, seconds):
+        metadata = partition_metadata.encode(PartitionMetadata(0, number * 16))
+        (place / "partition.metadata").write_bytes(metadata)
+        os.utime(place / f"{0:020}.log", (seconds, seconds))
+        return place
+
+    # a log dir whose name ends as a folder of remote storage does
+    new = with_id(copy(tmp_path / "data-nub61tcETP6KClWv92MVHg", (0, one(0) + one(1))), b"1", 9_000)
+    old = with_id(copy(tmp_path / "2", (0, one(0, value=b"old") + one(1) + one(2, value=b"old"))), b"2", 8_000)
+    without = copy(tmp_path / "3", (0, one(0) + one(1) + one(3)))
+    (old.parent / "log-start-offset-checkpoint").write_text("0\n1\norders 0 2\n")
+    if leftover:
+        os.utime(old / f"{0:020}.log", (10_000, 10_000))
+        old = old.rename(old.with_name(f"orders-0.{'a' * 32}-stray"))
+    inputs = [old.parent, new.parent, without.parent]
+    done = kdump("salvage", *inputs, "--leftovers", "--out", tmp_path / "out")
+    assert done.returncode == 3
+    ids = "its topic id is MjIyMjIyMjIyMjIyMjIyMg, but the topic id of the written log is MTExMTExMTExMTExMTExMQ"
+    assert f"error: {old} is not read: {ids}" in done.stderr.decode()
+    assert b"all other bytes, except 1 folder of another topic" in done.stderr
+    assert rescued(tmp_path / "out") == one(0) + one(1) + one(3)
+    assert len(account(tmp_path / "out")["copies"]) == 2
+    assert not (tmp_path / "out" / "logs" / "log-start-offset-checkpoint").exists()
+    kdump("salvage", old, "--out", tmp_path / "other")
+    names = [path.name for path in (tmp_path / "other" / "logs").iterdir() if path.is_dir()]
+    assert names == ["orders-0"]
 
 
 def test_a_batch_whose_offset_its_neighbours_contradict_is_not_placed(tmp_path):

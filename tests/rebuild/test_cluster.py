@@ -5,7 +5,7 @@ import pytest
 from kdump.answers.metadata.cluster_image import ClusterImage
 from kdump.rebuild.cluster import choose, unknown_folders
 from kdump.rebuild.volumes import survey
-from testing import forge
+from testing import forge, tiered
 from tests.rebuild.replicas import TOPIC_ID, batch, batches, copy
 
 OTHER_ID = b"2" * 16
@@ -89,3 +89,30 @@ def test_a_tiered_topic_by_its_config_or_by_its_log_start_without_configs(tmp_pa
     assert guessed == tiered
     (plain,) = choose(volumes, image(topics))
     assert (plain.is_tiered, plain.log_start) == (False, 5)
+
+
+@pytest.mark.parametrize("has_configs", [True, False])
+def test_a_lost_partition_of_a_tiered_topic_continues_after_its_remote_log(tmp_path, has_configs):
+    copy(tmp_path, 1, {80: batches(80, 90, epoch=4)}, name="t-1", topic_id=tiered.TOPIC_ID)
+    segments = [
+        tiered.Segment(0, 29, number=1, epochs=((0, 0), (2, 20))),
+        tiered.Segment(30, 59, number=2, epochs=((2, 30), (3, 50))),
+        tiered.Segment(60, 99, number=3),  # its copy did not end
+        tiered.Segment(0, 79, number=4, partition=1, epochs=((1, 0), (4, 70))),
+    ]
+    values = [one.added() for one in segments]
+    values += [one.changed(tiered.COPIED) for one in segments if one.number != 3]
+    tiered.write_metadata(tmp_path / "node-1", values)
+    configs = [("t", "remote.storage.enable", "true")] if has_configs else []
+    wanted = image(("t", tiered.TOPIC_ID, 3), configs=configs)
+    lost, there, empty = choose(survey([str(tmp_path)]), wanted, has_configs=has_configs)
+    assert (lost.state, lost.log_start, lost.end, lost.lost) == ("lost", 0, 60, ())
+    assert (lost.epochs, lost.leader_epoch, lost.is_tiered) == (((0, 0), (2, 20), (3, 50)), 3, True)
+    assert [each.base_offset for each in lost.segments] == [60]
+    # this copy has no leader-epoch-checkpoint
+    assert (there.state, there.log_start, there.end, there.epochs) == ("whole", 0, 90, ((1, 0), (4, 70)))
+    assert (empty.log_start, empty.end, empty.epochs) == (0, 0, ())
+    (tmp_path / "node-1" / "replication-offset-checkpoint").write_text("0\n1\nt 0 75\n")
+    lost = choose(survey([str(tmp_path)]), wanted, has_configs=has_configs)[0]
+    assert (lost.log_start, lost.end) == (0, 75)
+    assert [(one.from_offset, one.until_offset) for one in lost.lost] == [(60, 75)]
