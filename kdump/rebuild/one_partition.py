@@ -109,6 +109,11 @@ class _Copy:
         return min((each.base_offset or 0 for each in self.folder.partition.segments), default=0)
 
     @property
+    def last(self) -> int:
+        """The highest base offset of a segment with a log; 0 without a segment."""
+        return max((each.base_offset or 0 for each in self.folder.partition.segments), default=0)
+
+    @property
     def begin(self) -> int:
         """The base offset of the first segment, even if it has only index files; 0 if no segment has a log."""
         return min([self.first, *(base for base, _ in self.missing_segments)])
@@ -374,13 +379,16 @@ class _Planning:
         """Return a function of a first and last offset: whether batches of this range may be taken from ``copy``.
 
         Batches before the start of the leading copy's log may not be taken from a copy that lags. Batches that the
-        cleaner has removed from the leading copy may not be taken from a damaged copy of a compacted log.
+        cleaner has removed from the leading copy may not be taken from a damaged copy of a compacted log. The same is
+        true of a copy that ends before the leading copy's last segment, which the cleaner never reads. Such a copy may
+        lack the tombstones of its keys.
         """
         leader = self._copies[0]
         if copy is leader:
             return lambda *_: True
         begin = 0 if self._is_in_sync(copy) else leader.begin
-        if not self._wanted.is_compacted or copy.scanned.is_sound:
+        has_tombstones = copy.scanned.is_sound and copy.end >= leader.last
+        if not self._wanted.is_compacted or has_tombstones:
             return lambda base, _: base >= begin
         damaged = OffsetSpans(map(_missing, leader.scanned.left_out))
         first, end = leader.first, leader.scanned.end_offset

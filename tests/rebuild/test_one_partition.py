@@ -161,6 +161,18 @@ def test_a_deleted_key_does_not_come_back_from_a_damaged_copy(tmp_path):
     assert states(found) == ("whole", [])  # and offset 5 where the second one is
 
 
+@pytest.mark.parametrize("end", [12, 15, 20])
+def test_a_deleted_key_does_not_come_back_from_a_copy_of_an_earlier_moment(tmp_path, end):
+    ends = [0, 3, 8, 12, 15, 20]
+    copy(tmp_path, 1, {0: batch(0, 3) + flipped(batch(8, 4), 65), 20: batch(20, 5)})
+    copy(tmp_path, 2, {0: batches(*(one for one in ends if one <= end))})
+    found = plan(tmp_path, is_compacted=True)
+    # Only a copy that reaches the last segment has the tombstones of the keys in offsets 3 to 7 for certain.
+    others = batch(8, 4) if end < 20 else batches(*ends[1:])
+    assert log_of(found) == {0: batch(0, 3) + others, 20: batch(20, 5)}
+    assert states(found) == ("merged", [])
+
+
 def test_a_missing_segment_comes_from_another_copy_under_its_name(tmp_path):
     segments = {0: batches(0, 3), 3: batches(3, 5), 5: batches(5, 9)}
     copy(tmp_path, 1, {0: segments[0], 5: segments[5]}, epochs=[(0, 0), (1, 9)])
