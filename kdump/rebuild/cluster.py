@@ -322,15 +322,13 @@ def choose(
 
 def unknown_folders(volumes: Volumes, image: ClusterImage) -> list[VolumeFolder]:
     """Return the live and stray folders that are not copies of a partition of the image."""
-    found = []
-    for folder in volumes.folders:
-        topic = image.topics.by_name.get(folder.topic)
-        is_known = topic is not None and folder.number in topic.partitions
-        if folder.state in {"", "stray"} and not (
-            is_known and topic is not None and folder in volumes.of(folder.topic, topic.id, folder.number)
-        ):
-            found.append(folder)
-    return found
+    known = {
+        folder.path
+        for name, topic in image.topics.by_name.items()
+        for number in topic.partitions
+        for folder in volumes.of(name, topic.id, number)
+    }
+    return [each for each in volumes.folders if each.state in {"", "stray"} and each.path not in known]
 
 
 def _wanted(

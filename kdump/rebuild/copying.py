@@ -319,7 +319,7 @@ def write_lost(root: Path, plans: Iterable[PartitionPlan], unknown: Iterable[Vol
         for number, left in enumerate(plan.left_out):
             written += _save(root, plan, number, left, access)
     for number, folder in enumerate(unknown):
-        name = f"{number:04}-{Path(folder.path).name}"
+        name = os.fsdecode(os.fsencode(f"{number:04}-{Path(folder.path).name}")[: files.NAME_BYTES])
         paths = [segment.path for segment in folder.partition.segments]
         paths += [entry.path for entry in folder.partition.others if entry.name in _KEPT]
         if not paths:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, NoReturn
 
@@ -37,6 +37,9 @@ _OF_PARTITION: Final = re.compile(
 )
 """The names of files that identify a partition folder. Files in remote storage have other names, with a segment id."""
 
+_MOST: Final = 255
+"""The longest name of a folder. A broker cuts a topic name if the name of the -delete or -stray folder is longer."""
+
 
 @dataclass(frozen=True)
 class VolumeFolder:
@@ -61,6 +64,11 @@ class VolumeFolder:
     @property
     def path(self) -> str:
         return self.partition.folder
+
+    @property
+    def is_name_cut(self) -> bool:
+        """Whether ``topic`` may be the beginning of a longer name (``UnifiedLog.logDirNameWithSuffixCappedLength``)."""
+        return bool(self.state) and len(posixpath.basename(self.path)) == _MOST
 
     @property
     def high_watermark(self) -> int | None:
@@ -126,9 +134,18 @@ class Volumes:
             found[folder.key].append(folder)
         return found
 
+    @cached_property
+    def _cut(self) -> list[VolumeFolder]:
+        return [folder for folder in self.folders if folder.is_name_cut]
+
+    def _with_cut_name(self, topic: str, topic_id: bytes | None, number: int) -> Iterator[VolumeFolder]:
+        for folder in self._cut:
+            if folder.topic_id == topic_id is not None and folder.number == number and folder.topic != topic:
+                yield folder
+
     def of(self, topic: str, topic_id: bytes | None, number: int) -> list[VolumeFolder]:
         """Return the copies of a partition, live replicas first. If a topic id is unknown, only live replicas count."""
-        found = self.by_name.get((topic, number), ())
+        found = [*self.by_name.get((topic, number), ()), *self._with_cut_name(topic, topic_id, number)]
         same = [each for each in found if (each.topic_id == topic_id if each.topic_id and topic_id else not each.state)]
         return sorted(same, key=lambda each: (_ORDER.index(each.state), each.topic_id is None))
 
@@ -154,7 +171,18 @@ def survey(paths: Sequence[str], report: Reporter = RAISING) -> Volumes:
             "orders-0): name the folders of log.dirs"
         )
     _one_cluster(found)
-    return Volumes(found)
+    return _with_full_names(Volumes(found))
+
+
+def _with_full_names(volumes: Volumes) -> Volumes:
+    """Complete the topic names that brokers have cut, from other folders of the same topic id."""
+    full = {each.topic_id: each.topic for each in volumes.folders if not each.is_name_cut}
+
+    def named(folder: VolumeFolder) -> VolumeFolder:
+        known = folder.is_name_cut and folder.topic_id is not None
+        return replace(folder, topic=full.get(folder.topic_id, folder.topic)) if known else folder
+
+    return Volumes(tuple(replace(each, folders=tuple(map(named, each.folders))) for each in volumes.log_dirs))
 
 
 def _one_cluster(found: Iterable[Volume]) -> None:

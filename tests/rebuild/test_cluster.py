@@ -42,6 +42,14 @@ def test_each_partition_of_the_image_has_a_plan(tmp_path):
     assert [each.topic for each in unknown_folders(volumes, wanted)] == ["reborn"]
 
 
+def test_a_stray_folder_with_a_cut_name_is_known(tmp_path):
+    topic, end = "t" * 249, f"-0.{'a' * 32}-stray"
+    copy(tmp_path, 1, {0: batches(0, 3)}, name=topic[: 255 - len(end)] + end)
+    volumes, wanted = survey([str(tmp_path)]), image((topic, TOPIC_ID, 1))
+    assert [(each.state, each.end) for each in choose(volumes, wanted)] == [("whole", 3)]
+    assert unknown_folders(volumes, wanted) == []
+
+
 def test_a_topic_is_compacted_by_its_configs_or_by_the_cleaners_checkpoint(tmp_path):
     copy(tmp_path, 1, {0: batch(3), 9: batch(9)}, cleaner=9)
     volumes = survey([str(tmp_path)])

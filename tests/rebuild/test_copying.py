@@ -91,6 +91,14 @@ def test_lost_and_found_has_what_has_no_place(tmp_path):
     }
 
 
+def test_lost_and_found_has_a_stray_folder_with_the_longest_name(tmp_path):
+    name = f"{'t' * 214}-0.{'a' * 32}-stray"
+    copy(tmp_path / "in", 1, {0: batch(0)}, name=name, topic_id=None)
+    with files.new_folder(tmp_path / "out") as root:
+        copying.write_lost(root, [], list(survey([str(tmp_path / "in")]).folders), ANY)
+    assert list(tree(tmp_path / "out")) == [f"lost+found/unknown-topics/0000-{name[:250]}/{0:020}.log"]
+
+
 def test_no_room_is_found_before_anything_is_written(tmp_path):
     copy(tmp_path / "in", 1, {0: HEALTHY})
     placed = [PlacedPartition(plan(tmp_path / "in"), ("a", "b"))]

@@ -67,6 +67,19 @@ def test_folders_of_another_topic_id_are_distinguished(tmp_path):
     assert [each.state for each in found.of("reborn", OTHER, 0)] == ["", "delete"]
 
 
+@pytest.mark.parametrize("has_live", [False, True])
+def test_a_broker_cuts_the_name_of_a_long_topic_in_a_stray_folder(tmp_path, has_live):
+    topic, end = "t" * 249, f"-0.{'a' * 32}-stray"
+    stray = folder(log_dir(tmp_path / "a") / (topic[: 255 - len(end)] + end))
+    if has_live:
+        folder(log_dir(tmp_path / "b", 2) / f"{topic}-1")
+    found = survey([str(tmp_path)])
+    assert [each.path for each in found.of(topic, ONE, 0)] == [str(stray)]
+    assert found.of(topic, ONE, 1) == found.by_name.get((topic, 1), [])
+    assert found.of(topic, OTHER, 0) == []
+    assert {each.topic for each in found.folders} == {topic if has_live else topic[: 255 - len(end)]}
+
+
 def test_a_folder_without_an_id_counts_by_its_name_where_it_is_live(tmp_path):
     where = log_dir(tmp_path / "a")
     folder(where / "orders-0", None)
