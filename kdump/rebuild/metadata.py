@@ -42,7 +42,7 @@ from kdump.rebuild.nodes import PROTOCOLS, Listeners, address, new_directory_id
 from kdump.segments.log_end import LogEnd, end_of_log
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from kdump.answers.metadata.records import Fields
     from kdump.broker_start.release import StartRelease
@@ -198,8 +198,9 @@ def found(volumes: Volumes, release: StartRelease | None, report: Reporter) -> L
     """Return the metadata of the lost cluster, from its metadata log.
 
     Without a metadata log the topics come from folder names; if the log is damaged or has no topic, folders add topics
-    and partitions. ``release``: release of the new nodes, used if the log is absent, or damaged without a
-    metadata.version. Raises UsageError if it is then None or before 3.3.
+    and partitions. Folders with the id of a known topic always add their partitions: the log may be older than them.
+    ``release``: release of the new nodes, used if the log is absent, or damaged without a metadata.version. Raises
+    UsageError if it is then None or before 3.3.
     """
     copies, folders = volumes.metadata_copies, [each for each in volumes.folders if each.state in _TOPIC_STATES]
     breaks: list[str] = []
@@ -210,7 +211,7 @@ def found(volumes: Volumes, release: StartRelease | None, report: Reporter) -> L
 
     replay = Copies(copies, report._replace(damage=damage))
     if not replay:
-        image, changes = _without_log(folders, release, report.fail)
+        image, changes = _without_log(_numbered(folders, ClusterImage()), release, report.fail)
         return LostCluster(image, (), (), 0, 0, tuple(changes))
     log = MetadataLog(replay)
     image = log.image()
@@ -218,8 +219,12 @@ def found(volumes: Volumes, release: StartRelease | None, report: Reporter) -> L
         report.note(f"the metadata transaction at offset {image.open_transaction} has no end, so it is not applied")
     end = ends(copies, report.note)
     changes = []
+    folders = _numbered(folders, image)
     if log.breaks or not image.topics.by_name:
         changes += _complete(image, folders, release, report.fail)
+    else:
+        with_id = [each for each in folders if each.topic_id is not None]
+        changes += add_partitions(image, with_id, "the metadata log ends before this partition was added to the topic")
     sources = tuple(copy.files.shown(copy.folder) for copy in copies)
     top = max(end.epoch, image.epoch)
     return LostCluster(image, sources, tuple(breaks), max(end.end_offset, image.end_offset), top, tuple(changes))
@@ -227,6 +232,27 @@ def found(volumes: Volumes, release: StartRelease | None, report: Reporter) -> L
 
 _TOPIC_STATES: Final = ("", file_names.FUTURE_FOLDER, file_names.STRAY_FOLDER)
 """The states of folders that count as topics: live, -future and -stray. Wrong metadata makes folders stray."""
+MOST_ADDED: Final = 10_000
+"""The most partitions that a request adds to a topic (``ReplicationControlManager.MAX_PARTITIONS_PER_BATCH``)."""
+
+
+def _numbered(folders: Sequence[VolumeFolder], image: ClusterImage) -> list[VolumeFolder]:
+    """Return the folders without those of a far too high number, such as a user's copy ``orders-20240101``."""
+    numbers: dict[str, set[int]] = {name: {*topic.partitions} for name, topic in image.topics.by_name.items()}
+    for each in folders:
+        numbers.setdefault(each.topic, set()).add(each.number)
+    highest = {name: _highest(found) for name, found in numbers.items()}
+    return [each for each in folders if each.number <= highest[each.topic]]
+
+
+def _highest(numbers: Iterable[int]) -> int:
+    """Return the highest number that is reached without a gap of MOST_ADDED numbers, or -1."""
+    highest = -1
+    for number in sorted(numbers):
+        if number - highest > MOST_ADDED:
+            break
+        highest = number
+    return highest
 
 
 def _without_log(
@@ -259,14 +285,17 @@ def _complete(
     known = [
         each for each in folders if each.topic not in image.topics.by_name and each.topic_id not in image.topics.by_id
     ]
-    return [*add_partitions(image, folders), *_add_topics(image, known, fail)]
+    why = "the metadata log is damaged: the record of the partition is lost"
+    return [*add_partitions(image, folders, why), *_add_topics(image, known, fail)]
 
 
-def add_partitions(image: ClusterImage, folders: Sequence[VolumeFolder]) -> list[ClusterChange]:
+def add_partitions(image: ClusterImage, folders: Sequence[VolumeFolder], why: str) -> list[ClusterChange]:
     """Add the missing partitions of known topics, up to the highest number in the image or in the folders."""
     highest: dict[bytes, int] = {}
     for folder in folders:
         topic = image.topics.by_name.get(folder.topic)
+        if folder.is_name_cut and folder.topic_id is not None:
+            topic = image.topics.by_id.get(folder.topic_id)
         if topic is not None and folder.topic_id in (topic.id, None):
             highest[topic.id] = max(highest.get(topic.id, 0), folder.number)
     changes = []
@@ -275,7 +304,6 @@ def add_partitions(image: ClusterImage, folders: Sequence[VolumeFolder]) -> list
         for number in range(max(max(topic.partitions, default=-1), highest.get(topic.id, -1)) + 1):
             if number not in topic.partitions:
                 topic.partitions[number] = _partition((OLD_LEADER,) * factor, 0, 0)
-                why = "the metadata log is damaged: the record of the partition is lost"
                 changes.append(ClusterChange("partition", topic.name, str(number), None, why))
     return changes
 

@@ -11,6 +11,7 @@ import pytest
 from kdump.answers.metadata.image import Copies, MetadataLog
 from kdump.broker_start import release
 from kdump.errors import FailingDiskError, Reporter, UsageError
+from kdump.formats.partition_metadata import id_text
 from kdump.log_dirs import local
 from kdump.rebuild import metadata
 from kdump.rebuild.nodes import assign, parse_nodes
@@ -208,9 +209,34 @@ def test_partitions_that_a_damaged_log_has_lost_come_from_folders(tmp_path):
     known = [each for each in survey([folder]).folders if each.number == 3]
     image.topics.by_name["orders"].id = known[0].topic_id
     image.topics.by_name["orders"].partitions = {1: image.topics.by_name["orders"].partitions[1]}
-    changes = metadata.add_partitions(image, list(survey([folder]).folders))
+    changes = metadata.add_partitions(image, list(survey([folder]).folders), "why")
     assert sorted(image.topics.by_name["orders"].partitions) == [0, 1, 2, 3]
     assert [(one.what, one.name, one.key) for one in changes] == [("partition", "orders", key) for key in "023"]
+
+
+def test_partitions_that_were_added_after_the_end_of_an_older_log_come_from_folders(tmp_path):
+    (topic,) = (each for each in found(log_dir(tmp_path / "a")).image.topics.by_id.values() if each.name == "multi")
+    ids = id_text(topic.id)
+    least = len(topic.partitions)
+    # the last folder is a copy that a user made
+    folders = [f"multi-{least + 1}", "multi-20240101", f"multi-copy-{least + 5}"]
+    other = log_dir(tmp_path / "b", 2, log=False, folders=folders, ids=ids)
+    (tmp_path / "b" / "multi-30").mkdir()
+    lost = found(str(tmp_path / "a"), other)
+    assert not lost.breaks
+    assert sorted(lost.image.topics.by_id[topic.id].partitions) == list(range(least + 2))
+    why = "the metadata log ends before this partition was added to the topic"
+    assert [(one.name, one.key, one.why) for one in lost.changes] == [
+        ("multi", str(least), why),
+        ("multi", str(least + 1), why),
+    ]
+
+
+def test_without_a_metadata_log_a_copy_of_a_folder_is_no_partition(tmp_path):
+    folders = ["orders-0", "orders-2", "orders-0-20240101", "orders-20240101", "__consumer_offsets-20240101"]
+    lost = found(log_dir(tmp_path / "a", log=False, folders=folders), to="4.3.1")
+    partitions = {name: sorted(topic.partitions) for name, topic in lost.image.topics.by_name.items()}
+    assert partitions == {"orders": [0, 1, 2]}
 
 
 def test_without_a_metadata_log_folders_give_the_topics(tmp_path):
