@@ -96,9 +96,9 @@ def read(
     groups, ids = ConsumerGroups(GroupsWanted()), TransactionalIds()
     for plan in plans:
         if plan.topic in (consumer_offsets.TOPIC, share_group_state.TOPIC):
-            _feed(groups, plan, damage)
+            feed(groups, plan, damage)
         elif plan.topic == transaction_state.TOPIC:
-            _feed(ids, plan, damage)
+            feed(ids, plan, damage)
     known = list(ids.answer(at))
     return Coordinators(
         groups=list(_groups(groups, at)),
@@ -107,7 +107,8 @@ def read(
     )
 
 
-def _feed(collector: Collector, plan: PartitionPlan, damage: Callable[[str], None]) -> None:
+def feed(collector: Collector, plan: PartitionPlan, damage: Callable[[str], None]) -> None:
+    """Add the batches of the new log of a partition to a collector. Raises UnreadableError."""
     partition = Partition(LOCAL, f"{plan.topic}-{plan.partition}", plan.topic, plan.partition, ())
     collector.begin(Place(partition, _NO_STATE, SILENT._replace(damage=damage)))
     for batch in batches(plan):

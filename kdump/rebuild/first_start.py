@@ -3,7 +3,7 @@
 Retention times continue while a cluster is down. Seconds after its start a broker deletes expired segments and
 committed offsets, so the user needs the warnings before the start. For each partition with records :func:`look` reads
 the copy with the last records of the new log: its time indexes and, if it may have transactions, its producer snapshots
-and the batches after the snapshots.
+and the batches after the snapshots. If the new log has other batches than this copy, its own batches are read.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from kdump.answers.producers import ActiveProducer, Producers
 from kdump.answers.retention import Retention, SegmentRetention
 from kdump.answers.retention_rules import rules_of
 from kdump.answers.topic_configs import TopicConfigs, tiered_topics
-from kdump.errors import Reporter, first_of, many
+from kdump.errors import Reporter, discard, first_of, many
 from kdump.internal_topics import consumer_offsets, transaction_state
 from kdump.log_dirs.log_dir_state import LogDirStates
 from kdump.primitives.timestamps import iso
-from kdump.rebuild.coordinators import OpenProducer
+from kdump.rebuild.coordinators import OpenProducer, feed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -55,8 +55,11 @@ def look(
     report = Reporter(fail=fail)
     known = LogDirStates(report, known=states)  # the plan reports the damage
     LogDirPass([retention], report, known).run(one.partition for one in folders)
-    with_transactions = _leading(volumes, (plan for plan in plans if plan.has_transactions))
-    LogDirPass([producers], report, known).run(one.partition for one in with_transactions)
+    with_transactions = [plan for plan in plans if plan.has_transactions]
+    as_copied = _leading(volumes, (plan for plan in with_transactions if not _is_changed(plan)))
+    LogDirPass([producers], report, known).run(one.partition for one in as_copied)
+    for plan in filter(_is_changed, with_transactions):
+        feed(producers, plan, discard)  # the plan reports the damage
     deleted: dict[str, int] = {}
     for line in retention.answer(at):
         if isinstance(line, SegmentRetention) and line.deletable and line.bytes:
@@ -67,6 +70,11 @@ def look(
         if isinstance(one, ActiveProducer) and one.current_transaction_start_offset is not None
     )
     return LogsAtStart(deleted, tuple(still_open))
+
+
+def _is_changed(plan: PartitionPlan) -> bool:
+    """Return whether the new log has other batches than the copy with its last records."""
+    return plan.state != "whole" or bool(plan.left_out)
 
 
 def _leading(volumes: Volumes, plans: Iterable[PartitionPlan]) -> Sequence[VolumeFolder]:

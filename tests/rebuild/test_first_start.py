@@ -10,6 +10,7 @@ import pytest
 from kdump.broker_start import release
 from kdump.rebuild import first_start, metadata
 from kdump.rebuild.cluster import choose
+from kdump.rebuild.coordinators import OpenProducer
 from kdump.rebuild.metadata import ClusterChange
 from kdump.rebuild.nodes import parse_nodes
 from kdump.rebuild.volumes import survey
@@ -49,6 +50,25 @@ def at_start(path, **configs):
     volumes = survey([path])
     heard = Heard()
     return first_start.look(volumes, choose(volumes, lost.image), lost.image, (4, 3, 1), NOW, heard.failed.append)
+
+
+def test_a_transaction_without_its_marker_in_the_new_log_is_open(tmp_path):
+    marker = forge.batch(
+        [forge.record(b"\0\0\0\1", bytes(6))],
+        base_offset=1,
+        base_timestamp=NOW,
+        producer_id=7,
+        producer_epoch=0,
+        base_sequence=-1,
+        attributes=0x30,
+    )
+    path = volume(tmp_path, orders_0=[batch(0, NOW, 7, transactional=True) + marker])
+    for mark, still_open in ((1, (OpenProducer(7, "orders", 0),)), (2, ())):
+        (tmp_path / "a" / "replication-offset-checkpoint").write_text(f"0\n1\norders 0 {mark}\n")
+        image, volumes = found(path, to="4.3.1").image, survey([path])
+        plans = choose(volumes, image, committed_only=True)
+        assert [plan.end for plan in plans] == [mark]
+        assert first_start.look(volumes, plans, image, (4, 3, 1), NOW, Heard().failed.append).open == still_open
 
 
 def test_segments_whose_retention_is_over_are_counted_by_topic(tmp_path):
