@@ -61,7 +61,7 @@ class RemoteLog(NamedTuple):
 class WantedPartition(NamedTuple):
     """A partition and its copies, live ones first.
 
-    ``known_end``: without a copy, the end offset in other files. ``remote``: the log in remote storage of a tiered topic.
+    ``known_end``: without a copy, the end offset in other files. ``remote``: the log in remote storage.
     """
 
     topic: str
