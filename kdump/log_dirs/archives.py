@@ -200,7 +200,10 @@ class Archive:
             if len(rest) == len(links):
                 break
             links = rest
-        self.left_out += [(path, f"links to {target}, which is not a file of the archive") for path, target in links]
+        for path, target in links:
+            is_folder = target in self._folders
+            why = "a folder: name this folder to read it" if is_folder else "not a file of the archive"
+            self.left_out.append((path, f"links to {target or '.'}, which is {why}"))
 
     def _add(self, path: str, member: Member) -> None:
         self._members[path] = member
@@ -273,14 +276,31 @@ class TarArchive(Archive):
                         self._folder(path)
                     else:
                         self.left_out.append((path, "is not a file"))
-                if os.pread(self._held.fd, tarfile.BLOCKSIZE, tar.offset).strip(b"\0"):
-                    self.broken = f"the archive is broken at byte {tar.offset}: later members are not read"
+                self._check_end(tar.offset, size)
         except LimitError as limit:
             self._stop_at(limit, "later members are")
         except (tarfile.TarError, OSError, EOFError, ValueError, OverflowError, RecursionError) as reason:
             # ValueError, OverflowError and RecursionError come from values and the number of PAX headers
             self.broken = f"the archive is broken, so its later members are not read: {reason}"
         self._resolve(links)
+
+    def _check_end(self, end: int, size: int) -> None:
+        """Set ``broken`` if not all bytes from ``end``, where the last member ends, to the end of the file are zero."""
+        position = end
+        while position < size and (block := os.pread(self._held.fd, BLOCK, position)):
+            if more := block.lstrip(b"\0"):
+                position += (len(block) - len(more)) // tarfile.BLOCKSIZE * tarfile.BLOCKSIZE
+                break
+            position = seek(self._held.fd, position + len(block), size, data=True)
+        else:
+            return
+        if position == end:
+            self.broken = f"the archive is broken at byte {end}: later members are not read"
+            return
+        from kdump.primitives.terminal import shell_path
+
+        self.broken = f"the archive ends before byte {position}, where other data follow, such as another archive"
+        self.hint = f"tar --ignore-zeros -xf {shell_path(self.name)} extracts all; the last file of a name counts"
 
 
 class ZipArchive(Archive):

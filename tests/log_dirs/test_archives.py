@@ -101,6 +101,19 @@ def test_the_last_of_two_members_of_one_name_counts(tmp_path):
     assert (done.returncode, done.stdout) == (0, b"later\n")
 
 
+@pytest.mark.parametrize("gap", [0, 9 * 512, 3 << 20])
+def test_data_after_the_end_of_a_tar_are_an_error(tmp_path, gap):
+    """``cat a.tar b.tar``: tar reads the first one only."""
+    end = bytes(1024 + gap)
+    path = archive(tmp_path, SOUND, end, member("u-0/00000000000000000000.log"))
+    done = kdump("dump", path, "-o", "raw")
+    assert (done.returncode, done.stdout) == (1, b"sound\n")
+    position = len(SOUND) + len(end)
+    assert f"the archive ends before byte {position}, where other data follow".encode() in done.stderr
+    assert b"tar --ignore-zeros -xf" in done.stderr
+    assert kdump("dump", archive(tmp_path, SOUND, end)).returncode == 0
+
+
 def test_an_archive_in_an_archive_is_no_segment(tmp_path):
     inner = member(f"t-0/{LOG}") + bytes(1024)
     done = values(archive(tmp_path, member("inner.tar", inner), member("inner.tar.gz", gzip.compress(inner)), SOUND))
