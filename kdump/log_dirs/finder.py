@@ -156,6 +156,8 @@ class Finder:
         self._packed: list[Entry] = []
         """The archives in folders, which are not opened."""
         self._has_packed_segments = False
+        self._is_read_before = False
+        """Whether a folder below the last named folder was read before, in another path."""
 
     def find(self, paths: Iterable[str], files: Files | None = None) -> Iterator[Partition]:
         """Yield the partitions in ``paths``, in this order; in a folder they are in the order of topic and partition.
@@ -396,11 +398,11 @@ class Finder:
             for path, reason in archive.left_out:
                 if path.startswith(f"{folder.path}/" if folder.path else ""):
                     self.note(f"{archive.shown(path)} is left out: it {reason}")
-        found = folder.identity in self._seen
+        found, self._is_read_before = folder.identity in self._seen, False
         for partition in self._folder(folder, files, _name_of(files, folder.path)):
             found = found or bool(partition.segments) or holds_a_log(partition.others, log_dirs=self.wanted.log_dirs)
             yield partition._replace(is_named=True) if partition.folder == folder.path else partition
-        found = self._fail_if_broken(files) or found
+        found = self._fail_if_broken(files) or found or self._is_read_before
         if not found and not self.wanted.is_choosy and not self._has_packed_segments:
             error = self._without_segment(folder, files)
             if self.wanted.every_folder:
@@ -426,6 +428,7 @@ class Finder:
             name, folder, in_log_dir, in_partition = left.pop()
             if folder.identity in self._seen:
                 self.note(f"{files.shown(folder.path)} is in several of the paths, and read once")
+                self._is_read_before = True
                 continue
             self._seen.add(folder.identity)
             try:

@@ -551,3 +551,13 @@ def test_folders_below_a_log_dir_are_foreign_at_any_depth(tmp_path):
     (log_dir / "meta.properties").unlink()
     partitions, _, _ = found(log_dir, leftovers=True)
     assert {os.path.relpath(one.folder, log_dir) for one in partitions if one.foreign} == {"backup/second/pay-3/pay-4"}
+
+
+def test_a_log_dir_whose_folders_were_read_through_links_holds_segments(tmp_path):
+    real, linked = tmp_path / "real", tmp_path / "linked"
+    put(real / "orders-5", "00000000000000000000.log")
+    linked.mkdir()
+    (linked / "orders-5").symlink_to(real / "orders-5")
+    partitions, notes, fails = found(linked, real)
+    assert [part.folder for part in partitions] == [str(linked / "orders-5")]
+    assert (notes, fails) == ([f"{real}/orders-5 is in several of the paths, and read once"], [])
