@@ -155,11 +155,28 @@ def import_script(versions: Iterable[SchemaVersion], store: SchemaStore, *, whol
 def _calls(
     chosen: Sequence[SchemaVersion], contexts: Sequence[str], subjects: Sequence[str], store: SchemaStore
 ) -> Iterator[str]:
-    """Yield lines that call a registry's REST API. Each context has its own mode (Confluent's InMemoryCache.mode)."""
+    """Yield lines that call a registry's REST API. Each context has its own mode (Confluent's InMemoryCache.mode).
+
+    A version is deleted before the versions that refer to it are registered, because a registry refuses it afterwards.
+    A deleted version is left out if a later one of its subject has the same id and nothing refers to it: a registry has
+    only one of the two. Older releases keep the first one, and its deletion would hide the second.
+    """
+    by_version = sorted(chosen, key=lambda each: each.version)
+    newest = {(version.subject, version.id): version.version for version in by_version}
+    needed = {
+        (found.subject, found.version)
+        for version in chosen
+        for reference in version.references
+        if (found := store.referenced(version, reference)) is not None
+    }
     paths = ["/mode", *(f"/mode/{_quoted(f':{context}:')}" for context in contexts)]
     for path in paths:
         yield _call("PUT", f"{path}?force=true", {"mode": "IMPORT"}) + (_IF_REFUSED if path == "/mode" else "")
     for version in chosen:
+        is_replaced = version.state != "current" and newest[version.subject, version.id] > version.version
+        is_needed = (version.subject, version.version) in needed
+        if is_replaced and not is_needed:
+            continue
         body: dict[str, Any] = {"schema": version.text, "id": version.id, "version": version.version}
         if version.schema_type != "AVRO":
             body["schemaType"] = version.schema_type
@@ -170,8 +187,7 @@ def _calls(
         extra = {"metadata": version.metadata, "ruleSet": version.rule_set}
         body |= {name: value for name, value in extra.items() if value is not None}
         yield _call("POST", f"{_subject(version)}/versions", body)
-    for version in reversed(chosen):
-        if version.state != "current":
+        if version.state != "current" and not is_replaced:
             yield _call("DELETE", f"{_subject(version)}/versions/{version.version}")
     yield _call("PUT", "/mode?force=true", {"mode": "READWRITE"})
     for path in paths[1:]:
