@@ -209,7 +209,7 @@ def differences(lines: list[AnswerLine]) -> Iterator[AnswerTable]:
 NAMES = frozenset(
     (
         *("partitionId", "brokerId", "controllerId", "resourceType", "resourceName"),
-        *("name", "entity", "key", "id", "tokenId"),
+        *("name", "mechanism", "entity", "key", "id", "tokenId"),
     )
 )
 """The fields that identify a changed record. A difference shows them even if they did not change."""
