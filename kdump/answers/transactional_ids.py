@@ -146,29 +146,30 @@ class TransactionalIds(Collector):
     def known(self, partitions: int | None = None) -> KnownIds:
         """Return the collected ids. ``partitions`` is the number of partitions of the topic, or None if unknown."""
         found = topic_partitions(self._logs, partitions)
+        condition = f", if {TOPIC} has no more partitions than {found.whole}"
         return KnownIds(
             tuple(self.answer(0)),
             is_whole=found.is_whole,
-            assumed=found.whole if partitions is None and found.whole != PARTITIONS else None,
+            condition=condition if partitions is None and found.whole != PARTITIONS else "",
             lost=frozenset(one for log in self._logs.values() for one in log.lost),
             unreadable=frozenset(number for number, log in self._logs.items() if log.is_unreadable),
         )
 
 
 class KnownIds:
-    """Transactional ids by producer id. ``assumed``: an assumed number of partitions; None if it is known."""
+    """Transactional ids by producer id. ``condition``: a phrase about an assumed number of partitions, or empty."""
 
     def __init__(
         self,
         ids: tuple[TransactionalId, ...],
         *,
         is_whole: bool,
-        assumed: int | None = None,
+        condition: str = "",
         lost: frozenset[int] = frozenset(),
         unreadable: frozenset[int] = frozenset(),
     ) -> None:
         self.is_whole = is_whole
-        self.assumed = assumed
+        self.condition = condition
         self._lost = lost
         self._unreadable = unreadable
         self._current = {one.producer_id: one for one in ids}

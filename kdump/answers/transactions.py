@@ -277,7 +277,7 @@ class _Judge(NamedTuple):
         """Return the line of an open transaction.
 
         Its state is "hanging" if it is certain that no coordinator state lists it and no marker has ended it, and its
-        last timestamp is more than ``max_timeout`` ago. This is not certain if the number of coordinators is assumed.
+        last timestamp is more than ``max_timeout`` ago.
         """
         (topic, number), (begun, producer, is_doubted) = key, found
         name, producer_id = f"{topic}-{number}", begun.producer_id
@@ -306,19 +306,13 @@ class _Judge(NamedTuple):
                 "older than --max-timeout"
             )
         else:
+            state = "hanging"
+            abort = self.lines.abort(key, begun, producer, is_old=replica.is_old)
             why = (
                 f"no transactional id in {TOPIC} has the producer id"
                 if owner is None
                 else (f"the transaction of {owner.transactional_id!r} ({owner.state}) does not list {name}")
-            )
-            if self.ids.assumed is None:
-                state = "hanging"
-                abort = self.lines.abort(key, begun, producer, is_old=replica.is_old)
-            else:
-                why += (
-                    f". The transaction hangs only if {TOPIC} has no more partitions than {self.ids.assumed}: add "
-                    "the metadata log to the paths"
-                )
+            ) + self.ids.condition
         started = None if named is None else _start_of(named)
         is_oldest = begun.first_offset == replica.oldest
         return PartitionTransaction(
@@ -441,8 +435,8 @@ Examples:
 Read_committed consumers and the log cleaner stop at the first offset of an open transaction. A transaction hangs if
 nothing will end it: its last timestamp is more than --max-timeout before --at, and in __transaction_state no
 transactional id with its producer id lists the partition. Give all partitions of __transaction_state: if one is
-missing, no transaction is reported as hanging. Give __cluster_metadata too: it has their number. Without it, 50
-partitions (Kafka's default) count as all. --topic does not exclude these topics.
+missing, no transaction is reported as hanging. Give __cluster_metadata too: without it kdump assumes that the highest
+partition in the paths is the last one, and may print abort wrongly. --topic does not exclude these topics.
 
 \b
 state              open, hanging; with --all committed, aborted
