@@ -2,7 +2,7 @@ from kdump.answers.metadata.answer import ChangedRecord
 from kdump.printers.answer_tables import metadata
 
 
-def test_changed_credentials_of_one_user_are_told_apart():
+def test_changed_credentials_of_one_user_have_their_mechanisms():
     def changed(mechanism):
         data = {"name": "alice", "mechanism": mechanism, "iterations": 8192}
         was = {"type": "USER_SCRAM_CREDENTIAL_RECORD", "version": 0, "data": {**data, "iterations": 4096}}
