@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from collections.abc import Set as AbstractSet
 
+    from kdump.log_dirs.partition import Partition
     from kdump.output.access import Access
     from kdump.rebuild.partition_plan import LeftOutBytes, PartitionPlan, PlannedPiece, PlannedSegment, SeenFile
     from kdump.rebuild.volumes import VolumeFolder
@@ -40,7 +41,7 @@ UNKNOWN: Final = "unknown-topics"
 """The folder in ``lost+found`` for folders that are not copies of a partition in the metadata."""
 BLOCK: Final = 4096
 SMALL_BYTES: Final = 16 * BLOCK
-"""An upper estimate of the bytes on disk of a partition folder without its segments."""
+"""An upper estimate of the bytes on disk of a partition's small files, in addition to those of its copies."""
 SMALL_FILES: Final = 3
 EPOCH_AT: Final = BATCH_HEADER.offsets["partition_leader_epoch"]
 
@@ -70,9 +71,19 @@ def room(placed: Iterable[PlacedPartition]) -> int:
     """Return an upper estimate of the disk space for the partition folders, in bytes."""
     needed = 0
     for one in placed:
-        count = len(one.plan.segments) + SMALL_FILES
-        needed += (one.plan.size + count * BLOCK) * len(one.nodes)
+        plan = one.plan
+        small = len(leader_epoch.encode(plan.epochs))
+        if plan.producer_snapshot is not None:
+            small += plan.producer_snapshot.size
+        count = len(plan.segments) + SMALL_FILES
+        needed += (plan.size + small + count * BLOCK) * len(one.nodes)
     return needed
+
+
+def small_size(partition: Partition) -> int:
+    """Return the bytes of a copy's leader epochs and producer snapshots, which may become part of the new log."""
+    ends = (file_names.LEADER_EPOCHS, f".{file_names.PRODUCER_SNAPSHOT}")
+    return sum(entry.size for entry in partition.others if entry.name.endswith(ends))
 
 
 def copied_before(out: str) -> int:
@@ -187,8 +198,9 @@ def _write_small(folder: Path, plan: PartitionPlan, access: Access) -> None:
     if plan.topic_id is not None:
         small[file_names.PARTITION_METADATA] = partition_metadata.encode(PartitionMetadata(0, plan.topic_id))
     if plan.producer_snapshot is not None:
-        with LocalFile(plan.producer_snapshot) as source:
+        with LocalFile(plan.producer_snapshot.path) as source:
             small[f"{plan.segments[0].base_offset:020}.{file_names.PRODUCER_SNAPSHOT}"] = read_whole(source)
+        plan.producer_snapshot.make_sure()
     for name, data in small.items():
         files.fill(folder / name, data, access)
 
@@ -230,7 +242,7 @@ class Journal:
     """A file in the unfinished output that lists the written segments, so that a later run can continue.
 
     The first line has the path of the output. Each other line has the checksum and the path of a :class:`CopiedFile`. A
-    truncated last line is ignored.
+    truncated last line is removed.
     """
 
     NAME: Final = "rebuild-journal"
@@ -239,13 +251,15 @@ class Journal:
         """Use the files of a killed run in ``root``. Files that are not in its journal are deleted."""
         self._root, self._path = root, root / self.NAME
         self._known: dict[str, str] = {}
-        lines = self._path.read_bytes().split(b"\n")[:-1] if self._path.exists() else []
-        for line in lines[1:]:
+        data = self._path.read_bytes() if self._path.exists() else b""
+        whole = data[: data.rfind(b"\n") + 1]
+        for line in whole.split(b"\n")[1:-1]:
             number, _, path = os.fsdecode(line).partition(" ")
             self._known[path] = number
         self._keep_only(set(self._known))
         self._file = files.append(self._path, access)
-        if not lines:
+        self._file.truncate(len(whole))
+        if not whole:
             self._file.write(_head(out) + b"\n")
             self._file.flush()
 

@@ -20,6 +20,7 @@ from kdump.formats import producer_snapshot
 from kdump.formats.sparse_index import MAX_RELATIVE_OFFSET
 from kdump.log_dirs import file_names
 from kdump.log_dirs.file_names import INDEX_NAME, SEGMENT_NAME
+from kdump.log_dirs.files import read_file
 from kdump.log_dirs.partition import Segment
 from kdump.log_salvage.epoch_history import BUT, NEVER, EpochHistory, noted
 from kdump.log_salvage.merge import UNREADABLE
@@ -571,8 +572,8 @@ class _Planning:
                 if one.kind != UNREADABLE and gone.meeting(*_missing(one)) is not None:
                     yield _left(one)
 
-    def _producers(self, base: int) -> str | None:
-        """Return the path of the producer snapshot at the base offset of the first segment, or None."""
+    def _producers(self, base: int) -> SeenFile | None:
+        """Return the producer snapshot at the base offset of the first segment, or None."""
         if base == 0:
             return None
         name = f"{base:020}.{file_names.PRODUCER_SNAPSHOT}"
@@ -580,10 +581,10 @@ class _Planning:
             partition = copy.folder.partition
             path = posixpath.join(partition.folder, name)
             try:
-                data = partition.file(name)
-                if data is not None:
-                    producer_snapshot.read(data)
-                    return path
+                if partition.files.look(path) is not None:
+                    seen = SeenFile.of(path)
+                    producer_snapshot.read(read_file(partition.files, path))
+                    return seen
             except (DamageError, UnreadableError) as error:
                 self._notes.append(f"{partition.files.shown(path)}: {without_path(error)}")
         return None

@@ -132,8 +132,8 @@ class PartitionPlan:
     lost: tuple[LostOffsets, ...] = ()
     uncommitted: int = 0
     left_out: tuple[LeftOutBytes, ...] = ()
-    producer_snapshot: str | None = None
-    """The path of the producer snapshot at the base offset of the first segment, or None."""
+    producer_snapshot: SeenFile | None = None
+    """The producer snapshot at the base offset of the first segment, before it was verified, or None."""
     highest_producer_id: int = -1
     newest_ms: tuple[tuple[str, int], ...] = ()
     """For each copy that was read: the path of its last segment, and the newest timestamp in it, in ms."""

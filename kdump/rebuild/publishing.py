@@ -67,7 +67,9 @@ class Publishing:
         """Set the nodes of each partition, and begin to write if the disk certainly has room."""
         self._replicas = replicas
         copies = max(map(len, replicas.values()), default=0)
-        needed = sum(each.partition.size for each in self._volumes.folders) + len(replicas) * copying.SMALL_BYTES
+        found = [each.partition for each in self._volumes.folders]
+        needed = sum(one.size + copying.small_size(one) for one in found)
+        needed += len(replicas) * copying.SMALL_BYTES
         if needed * copies <= copying.free_bytes(str(self._out)) + self._copied_before():
             self._begun()
 

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from kdump.errors import UnreadableError
-from kdump.formats import checkpoints, leader_epoch, partition_metadata
+from kdump.formats import checkpoints, leader_epoch, partition_metadata, producer_snapshot
 from kdump.formats.checkpoints import PartitionOffset
 from kdump.formats.leader_epoch import EpochEntry
 from kdump.output import files
@@ -53,8 +53,6 @@ def test_a_corrected_header_is_written(tmp_path):
 
 
 def test_the_state_of_producers_below_the_first_segment_is_kept(tmp_path):
-    from kdump.formats import producer_snapshot
-
     state = producer_snapshot.encode([])
     copy(tmp_path / "in", 1, {5: batches(5, 9)}, files={f"{5:020}.snapshot": state, f"{9:020}.snapshot": b"broken"})
     got = written(tmp_path, PlacedPartition(plan(tmp_path / "in"), ("n",)))
@@ -188,3 +186,47 @@ def test_an_empty_segment_keeps_the_time_of_its_last_write(tmp_path):
     out = tmp_path / "out" / "n" / "orders-0"
     assert (out / f"{0:020}.log").stat().st_mtime == 1_000
     assert (out / f"{3:020}.log").stat().st_mtime > 1_000_000, folder
+
+
+def test_a_journal_that_is_cut_at_any_byte_becomes_whole_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "flush", lambda file: file.flush())  # a flush to the disk takes most of the time
+    copy(tmp_path / "in", 1, {0: batches(0, 3), 3: batches(3, 5)})
+    placed = [PlacedPartition(plan(tmp_path / "in"), ("node-1",))]
+    out = str(tmp_path / "out")
+    root = tmp_path / "part"
+    root.mkdir()
+
+    def left(data):
+        """Write the segments with a journal, and return how many it did not have."""
+        (root / Journal.NAME).write_bytes(data)
+        copied = []
+        with Journal(root, out, ANY) as journal:
+            monkeypatch.setattr(journal, "add", lambda task: (copied.append(task), Journal.add(journal, task)))
+            copying.write(root, placed, ANY, journal=journal)
+        return len(copied)
+
+    assert left(b"") == 2
+    whole = (root / Journal.NAME).read_bytes()
+    for cut in range(len(whole) + 1):
+        assert left(whole[:cut]) == 2 - max(0, whole[:cut].count(b"\n") - 1), cut
+        assert (root / Journal.NAME).read_bytes() == whole, cut
+
+
+def test_a_producer_snapshot_that_changed_since_it_was_verified_is_refused(tmp_path):
+    state = producer_snapshot.encode([])
+    folder = copy(tmp_path / "in", 1, {5: batches(5, 9)}, files={f"{5:020}.snapshot": state})
+    found = plan(tmp_path / "in")
+    (folder / f"{5:020}.snapshot").write_bytes(b"broken")
+    with pytest.raises(UnreadableError, match="the file has changed since kdump verified it"):
+        written(tmp_path, PlacedPartition(found, ("n",)))
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_room_counts_the_small_files(tmp_path):
+    producers = [producer_snapshot.ProducerEntry(1, 0, 0, 4, 0, 0, 0, -1)] * 5_000
+    copy(tmp_path / "in", 1, {5: batches(5, 9)}, files={f"{5:020}.snapshot": producer_snapshot.encode(producers)})
+    placed = [PlacedPartition(plan(tmp_path / "in"), ("a", "b"))]
+    size = sum(map(len, written(tmp_path, *placed).values()))
+    assert 2 * 200_000 < size < copying.room(placed) < size + 2 * 5 * 4096
+    (volume,) = survey([str(tmp_path / "in")]).folders
+    assert size / 2 < volume.partition.size + copying.small_size(volume.partition) + copying.SMALL_BYTES
