@@ -206,6 +206,8 @@ class DumpOptions:
     def _refuse_proof(self) -> None:
         if self.stats and (self.follow or (self.jobs or 1) > 1):
             raise UsageError("--stats cannot be combined with --follow or with --jobs above 1")
+        if self.begin is not None and (self.tail is not None or self.follow):
+            raise UsageError("--begin cannot be combined with --tail or --follow")
         if self.redact_fields and (self.jobs or 1) > 1:
             raise UsageError("--redact with fields cannot be combined with --jobs above 1")
         if self.fails_without_match and self.follow:

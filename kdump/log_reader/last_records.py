@@ -65,7 +65,7 @@ class TailRanges:
         self.held += count
         if (
             not self._is_cut
-            and numbers[-3] <= start
+            and (numbers[-3] == start or (numbers[-3] < start and item.crc_valid))
             and end - numbers[-4] <= RANGE_BYTES
             and numbers[-1] == item.crc_valid
         ):

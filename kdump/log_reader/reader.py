@@ -1,12 +1,13 @@
 """The reader of partitions: the batches and records that a filter selects, and damaged ranges, in file order.
 
 It skips segments and bytes that cannot hold selected records (:mod:`kdump.log_reader.segment_choice`). Errors of
-unreadable files go to ``report.fail``, which raises them by default.
+unreadable segments go to ``report.fail``, which raises them by default.
 """
 
 from __future__ import annotations
 
 from contextlib import closing
+from itertools import dropwhile
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from kdump.errors import Reporter, UnreadableError, discard
@@ -59,7 +60,7 @@ class PartitionReader:
     """:class:`kdump.log_reader.batch_selection.BatchSelection` explains offer, offer_all and for_columns."""
     stats: ReadStats | None = None
     begin: ReadStart | None = None
-    """The position at which to start, in the partition with this segment. Other partitions are read as without it."""
+    """The position at which :meth:`read` starts in the partition with this segment. It has no effect on others."""
 
     def __init__(
         self,
@@ -115,10 +116,11 @@ class PartitionReader:
         selection, facts = self._begin(partition, reported=not whole)
         paths = None if only is None else {segment.path for segment in only}
         note = self.report.note if whole else discard
-        is_before = self.begin is not None and self.begin.is_in(partition)
+        if self.begin is not None and self.begin.is_in(partition):
+            after = dropwhile(lambda one: self._first_byte(one) is None, partition.segments)
+            paths = {segment.path for segment in after if paths is None or segment.path in paths}
         for segment in segment_choice.segments(partition, self.filter, self.report.progress, note):
-            is_before = is_before and self._first_byte(segment) is None
-            if not is_before and (paths is None or segment.path in paths):
+            if paths is None or segment.path in paths:
                 yield from self._pairs(segment, selection, facts._replace(name=segment.name), None, make)
 
     def _first_byte(self, segment: Segment) -> int | None:
@@ -225,7 +227,8 @@ class PartitionReader:
     ) -> Iterator[SelectedBatch | DamagedRange]:
         start, end = tail_range.start, tail_range.end
         if not tail_range.crc_valid:
-            yield from self._wrong_crc(Damage(start, end - start, "crc", "", start), source, selection, file)
+            damage = Damage(start, end - start, "crc", "", start)
+            yield from self._wrong_crc(region_stream.wrong_crc(source, damage), selection, file)
             return
         runs = self._runs or selection.in_runs
         with closing(region_stream.batches_of(source, start, end, runs=runs, packed=self._packed)) as regions:
@@ -366,14 +369,16 @@ class PartitionReader:
         elif isinstance(region, RecordBatch):
             yield from selection.select(region, file)
         elif isinstance(region, Damage | Trailing):
-            yield DamagedRange(file, region.damage() if isinstance(region, Trailing) else region)
-            if self.include_damaged and isinstance(region, Damage) and region.kind == "crc":
-                yield from self._wrong_crc(region, source, selection, file)
+            damage = region.damage() if isinstance(region, Trailing) else region
+            yield DamagedRange(file, damage)
+            if self.include_damaged:
+                found = region_stream.wrong_crc(source, damage, searches=self.on_error != "stop")
+                yield from self._wrong_crc(found, selection, file)
 
     def _wrong_crc(
-        self, damage: Damage, source: Source, selection: BatchSelection, file: SegmentFacts
+        self, batches: Iterable[RecordBatch], selection: BatchSelection, file: SegmentFacts
     ) -> Iterator[SelectedBatch]:
-        for batch in region_stream.wrong_crc(source, damage):
+        for batch in batches:
             for item in selection.select(batch, file):
                 if isinstance(item, DamagedRange):  # the damaged range with this batch is already yielded
                     self.report.note(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING, TypeVar
 
 from kdump.errors import DamageError
@@ -101,19 +102,28 @@ def _range(
     yield from resync.read(source, start, on_error=on_error, runs=kinds)
 
 
-def wrong_crc(source: Source, damage: Damage) -> Iterator[RecordBatch]:
-    """Yield the batches with a wrong checksum but plausible headers at the start of a damaged range."""
-    last = -1
-    for region in walk.walk(source, damage.position, damage.end):
-        if (
-            not isinstance(region, RecordBatch)
-            or region.crc_valid
-            or region.attributes & record_layout.CODEC_MASK >= len(compression.NAMES)
-            or (region.position > damage.position and not _is_plausible(region, last))
-        ):
-            return
-        yield region
-        last = region.last_offset
+def wrong_crc(source: Source, damage: Damage, *, searches: bool = False) -> Iterator[RecordBatch]:
+    """Yield the batches with a wrong checksum but plausible headers at the start of a damaged range.
+
+    With ``searches``, also such batches after other bytes of the range. Their offsets must rise.
+    """
+    last, end, window = -1, damage.position, walk.Window(source, damage.end)
+    starts = [damage.position] if damage.kind == "crc" else []
+    for start in chain(starts, resync.possible_batches(source, damage.position, damage.end) if searches else ()):
+        if start < end or (end > damage.position and int.from_bytes(window.view(start, 8), "big") <= last):
+            continue
+        for region in walk.walk(source, start, damage.end, window):
+            if (
+                not isinstance(region, RecordBatch)
+                or region.attributes & record_layout.CODEC_MASK >= len(compression.NAMES)
+                or (region.position > damage.position and not _is_plausible(region, last))
+            ):
+                break
+            end = region.end
+            if region.crc_valid:  # a copy of a batch in damaged bytes
+                break
+            yield region
+            last = region.last_offset
 
 
 def _is_plausible(batch: RecordBatch, last: int) -> bool:

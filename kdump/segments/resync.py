@@ -361,21 +361,33 @@ class ResyncReader:
 
     def _is_credible(self, position: int) -> bool:
         """Return whether a batch with consistent fields and a right checksum starts at ``position``."""
+        end = self._consistent_end(position)
+        if end is None:
+            return False
+        return self._has_crc(position, end, of_message=self._magic(position) < record_layout.MAGIC_2)
+
+    def consistent(self) -> Iterator[int]:
+        """Yield the positions of possible headers whose fields are consistent. No checksum is computed."""
+        places = self._places(self._start, self._end)
+        return (position for position in places if self._consistent_end(position) is not None)
+
+    def _consistent_end(self, position: int) -> int | None:
+        """Return the end of the batch that may start at ``position``, or None if its fields are not consistent."""
         head = self._window.view(position, record_layout.BATCH_HEADER.size)
         if len(head) <= record_layout.UP_TO_MAGIC:
-            return False
+            return None
         overhead = record_layout.LOG_OVERHEAD.read(head)
         size = record_layout.LOG_OVERHEAD.size + overhead.size
         if overhead.offset < 0 or overhead.size < record_layout.SMALLEST_ENTRY or position + size > self._end:
-            return False
+            return None
         if head[record_layout.MAGIC_POSITION] < record_layout.MAGIC_2:
-            return self._message_fills(position, size) and self._has_crc(position, position + size, of_message=True)
+            return position + size if self._message_fills(position, size) else None
         if head[record_layout.MAGIC_POSITION] > record_layout.MAGIC_2 or size < record_layout.BATCH_HEADER.size:
-            return False
+            return None
         header = record_layout.BATCH_HEADER.read(head)
         if header.attributes & record_layout.CODEC_MASK > compression.ZSTD or header.last_offset_delta < 0:
-            return False
-        return 0 <= header.records_count <= header.last_offset_delta + 1 and self._has_crc(position, position + size)
+            return None
+        return position + size if 0 <= header.records_count <= header.last_offset_delta + 1 else None
 
     def _message_fills(self, position: int, size: int) -> bool:
         at = (
@@ -454,6 +466,11 @@ def guess(source: Source, part: SegmentPart) -> int | None:
     """Return the position of a valid batch in a part, probably of its first, or None (:meth:`ResyncReader.guess`)."""
     alike = source.read(BEFORE_EPOCH, record_layout.UP_TO_MAGIC - BEFORE_EPOCH)
     return ResyncReader(source, part.start, source.size, "resync", None, limit=None).guess(part.stop, alike)
+
+
+def possible_batches(source: Source, start: int, end: int) -> Iterator[int]:
+    """Yield the positions from ``start`` to ``end`` at which a batch with consistent fields and any checksum starts."""
+    return ResyncReader(source, start, end, "resync", None, limit=None).consistent()
 
 
 def read(

@@ -131,6 +131,7 @@ def test_head_and_tail_count_in_each_partition(folder, offsets):
         (["-f", "%o", "-o", "csv"], "--format"),
         (["-o", "raw", "--batches"], "-o raw cannot be combined with --batches"),
         (["--head", "1", "--tail", "1"], "--head cannot be combined with --tail"),
+        (["--begin", "x.log@0", "--tail", "1"], "--begin cannot be combined with --tail or --follow"),
         (["--redact"], "KDUMP_REDACT_KEY"),
         (["--redact-key", "x"], "--redact"),
         (["--partition", "3-1"], "'3-1' is not a partition: write 1-3"),

@@ -13,7 +13,7 @@ from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_reader import last_records
 from kdump.log_reader.batch_selection import Take
 from kdump.log_reader.filter import Filter
-from kdump.log_reader.reader import PartitionReader
+from kdump.log_reader.reader import PartitionReader, ReadStart
 from kdump.rows.selection import DamagedRange, SelectedBatch
 from kdump.segments import index_lookup
 from testing import damages, forge
@@ -366,6 +366,18 @@ def test_segments_that_cannot_hold_it_are_hardly_read(folder, counted):
     assert counted[0] < size * 1.2
 
 
+def test_reading_begins_in_a_segment_that_the_filter_skips(folder):
+    for base in (0, 160, 320):
+        write(folder, base)
+    reader = PartitionReader(filter=Filter(first_offset=330))
+    reader.begin = ReadStart(str(folder / f"{0:020}.log"), 0)
+    assert take(folder, reader=reader).offsets == [*range(330, 480)]
+    reader.begin = ReadStart(str(folder / f"{160:020}.log"), 0)
+    assert take(folder, reader=reader).offsets == [*range(330, 480)]
+    reader.filter = Filter()
+    assert take(folder, reader=reader).offsets == [*range(160, 480)]
+
+
 def test_damaged_batches_are_shown_when_asked_for(folder):
     path = write(folder, 0, 3)
     data = bytearray(path.read_bytes())
@@ -388,6 +400,33 @@ def test_damaged_batches_that_say_nothing_sound_are_only_damage(folder):
         items = list(PartitionReader(include_damaged=True).read(partition))
         assert isinstance(items[0], DamagedRange)
         assert not any(isinstance(item, DamagedRange) or item.records for item in items[1:])
+
+
+def test_damaged_batches_are_found_after_other_damage(folder):
+    """A batch of an earlier offset, and a valid batch inside one, are not shown."""
+
+    def one(offset, value=b"v", **rest):
+        return forge.batch([forge.record(b"k", value)], base_offset=offset, **rest)
+
+    def found(*parts, on_error="resync", tail=None):
+        (folder / f"{0:020}.log").write_bytes(b"".join(parts))
+        (partition,) = Finder().find([str(folder)])
+        reader = PartitionReader(include_damaged=True, on_error=on_error)
+        items = reader.read(partition) if tail is None else reader.tail(partition, tail)
+        return [(item.base_offset, item.crc_valid) for item in items if isinstance(item, SelectedBatch)]
+
+    folder.mkdir()
+    garbage = b"\xff" * 30
+    between = one(0), garbage, one(1, crc=7), one(2)
+    assert found(*between) == [(0, True), (1, False), (2, True)]
+    assert found(*between, tail=2) == [(1, False), (2, True)]
+    assert found(*between, on_error="stop") == [(0, True)]
+    twice = one(0, crc=7), garbage, one(1, crc=7), one(2, crc=7), garbage, one(3)
+    assert found(*twice) == [(0, False), (1, False), (2, False), (3, True)]
+    assert found(*twice, tail=3) == [(1, False), (2, False), (3, True)]
+    assert found(*twice, on_error="stop") == [(0, False)]
+    assert found(one(1, crc=7), garbage, one(0, crc=7), one(2)) == [(1, False), (2, True)]
+    assert found(one(0), one(1, one(5), crc=7), one(2)) == [(0, True), (1, False), (2, True)]
 
 
 def test_an_empty_batch_is_a_batch(folder):
