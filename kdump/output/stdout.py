@@ -58,10 +58,6 @@ class _Raw(io.RawIOBase):
             except KeyboardInterrupt:  # a part may be written: do not write the buffer again
                 self._interrupted = True
                 raise
-            except BrokenPipeError:
-                raise
-            except OSError as reason:
-                raise OutputError(reason) from reason
 
     def close(self) -> None:
         """Write the incomplete last character and line."""
@@ -81,8 +77,13 @@ class _Raw(io.RawIOBase):
     def _send(self, data: bytes | memoryview) -> None:
         with memoryview(data) as view:
             done = 0
-            while done < view.nbytes:
-                done += os.write(1, view[done:])
+            try:
+                while done < view.nbytes:
+                    done += os.write(1, view[done:])
+            except BrokenPipeError:
+                raise
+            except OSError as reason:
+                raise OutputError(reason) from reason
 
     def _painted(self, data: bytes, paint: Callable[[bytes], bytes]) -> bytes:
         """Colour complete lines. Keep an incomplete line for the next call."""
@@ -180,8 +181,8 @@ PAGER_DEFAULTS: Final = {"LESS": "FRX", "LV": "-c"}
 def paged(*, wanted: bool = True) -> Iterator[None]:
     """Show the output of the block on a terminal through the user's pager, as git does.
 
-    Standard error goes to the pager too, if it is a terminal. Raises BrokenPipeError if the user leaves the pager
-    before the end, and UsageError for a malformed variable. Without a terminal or pager, output is not changed.
+    Standard error goes to the pager too, if it is a terminal. Raises BrokenPipeError if output is left when the pager
+    ends, and UsageError for a malformed variable. Without a terminal or pager, output is not changed.
     """
     process = _started_pager() if wanted and is_terminal() else None
     if process is None or process.stdin is None:

@@ -1,9 +1,10 @@
-"""Standard output as a pipe."""
+"""Standard output as a pipe, and on a full disk."""
 
 import fcntl
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +12,7 @@ from kdump.output.stdout import PIPE
 from testing import ROOT
 
 pytestmark = pytest.mark.skipif(not hasattr(fcntl, "F_SETPIPE_SZ"), reason="only Linux makes pipes wider")
+FULL = Path("/dev/full")
 
 
 def width(code):
@@ -38,3 +40,17 @@ def test_a_wide_pipe_stays_as_it_is():
 def test_what_the_system_refuses_is_done_without():
     refuse = "stdout.PIPE = (1 << 31) - 1;"
     assert width(OPEN.format(refuse)) == width("")
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="needs /dev/full")
+def test_an_incomplete_last_line_on_a_full_disk_is_an_output_error():
+    code = (
+        "from kdump.output import stdout; out = stdout.open_output(paint=bytes); out.write(b'abc')\n"
+        "try: out.close()\n"
+        "except stdout.OutputError as error: raise SystemExit(str(error))"
+    )
+    with FULL.open("wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-c", code], stdout=full, stderr=subprocess.PIPE, check=False, cwd=ROOT, text=True
+        )
+    assert done.stderr == "standard output cannot be written: No space left on device\n"
