@@ -27,7 +27,7 @@ def java_path(name: str) -> str:
 
 def absolute(path: str) -> str:
     """Return a path as ``File.getAbsolutePath`` does. Links and ``..`` are not resolved."""
-    return path if path.startswith("/") else f"{os.getcwd()}/{path}"  # noqa: PTH109  pathlib is slow to import
+    return posixpath.join(os.getcwd(), path)  # noqa: PTH109  pathlib is slow to import
 
 
 def by_file(dialect: Dialect, report: dict[str, list[Found]]) -> list[tuple[str, list[Found]]]:
