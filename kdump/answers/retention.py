@@ -83,14 +83,14 @@ class SegmentRetention:
     """A segment: whether a retention check at the given time deletes it, and why. Times are in ms.
 
     ``deletable`` is None if it depends on unknown configs. ``blocked_by``: base offset of the segment that blocks this.
-    ``blocks`` is the number of due segments that stay because this segment stays, ``blocks_bytes`` is their size.
+    ``blocks`` is the number of later due segments, if this is the first that stays; ``blocks_bytes`` is their size.
     """
 
     kind: ClassVar[str] = "segment"
     topic: str
     partition: int
     base_offset: int
-    next_offset: int
+    next_offset: int | None
     bytes: int
     largest_timestamp_ms: int | None
     largest_from: From
@@ -166,7 +166,7 @@ class Retention(Collector):
                     topic=topic,
                     partition=partition,
                     base_offset=segment.base_offset,
-                    next_offset=segment.next_offset,
+                    next_offset=None if segment.is_unreadable else segment.next_offset,
                     bytes=segment.size,
                     largest_timestamp_ms=segment.largest if self._rules.times_from_index else segment.modified,
                     largest_from=segment.largest_from if self._rules.times_from_index else "mtime",

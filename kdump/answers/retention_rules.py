@@ -35,6 +35,7 @@ From: TypeAlias = Literal["timeindex", "mtime"]
 class AgedSegment(NamedTuple):
     """A segment. ``next_offset`` is the base offset of the next segment, or the log end offset.
 
+    Of an active segment that ``is_unreadable`` the end is unknown; ``next_offset`` is then its base offset.
     ``largest`` is its largest timestamp, else its last write time; ``modified`` is its last write time (ms or None).
     ``largest_from`` is "timeindex" for any largest timestamp, also for one that was read from the batches.
     """
@@ -46,6 +47,12 @@ class AgedSegment(NamedTuple):
     largest_from: From
     modified: int | None
     is_last: bool
+    is_unreadable: bool
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it is an empty active segment, which a broker never deletes."""
+        return self.is_last and self.size == 0 and not self.is_unreadable
 
 
 class LogFacts(NamedTuple):
@@ -78,6 +85,7 @@ def _facts(place: Place, newest: int) -> Iterator[AgedSegment]:
     for number, segment in enumerate(segments):
         base, size = segment.base_offset or 0, segment.size
         is_last = number == len(segments) - 1
+        is_unreadable = is_last
         next_offset = base if is_last else segments[number + 1].base_offset or 0
         is_unclean = segment is unclean_end(place)
         largest = newest if is_unclean else -1
@@ -86,13 +94,14 @@ def _facts(place: Place, newest: int) -> Iterator[AgedSegment]:
                 end = place.end_of(segment)
                 size = end.position
                 next_offset = end.offset
+                is_unreadable = False
             if not is_unclean:
                 largest = _largest(place, segment)
         except UnreadableError as error:
             place.report.fail(error)
         source: From = "mtime" if largest < 0 else "timeindex"
         known = segment.modified if largest < 0 else largest
-        yield AgedSegment(base, next_offset, size, known, source, segment.modified, is_last)
+        yield AgedSegment(base, next_offset, size, known, source, segment.modified, is_last, is_unreadable)
 
 
 def _largest(place: Place, segment: Segment) -> int:
@@ -170,8 +179,8 @@ FUTURE_OF_COPIED: Final = (
 class Limits(NamedTuple):
     """The limits of a partition: ``ms`` and ``size`` (bytes) are the retention; below 0 there is no limit.
 
-    ``is_remote``: segments must be copied to remote storage before they are deleted. ``copied`` is the last copied
-    offset, or None if unknown. ``names`` are the configs that texts name for the limits.
+    ``is_remote``: segments must be copied to remote storage before size or age deletes them. ``copied`` is then the
+    last copied offset, or None if unknown. ``names`` are the configs that texts name for the limits.
     """
 
     ms: int
@@ -200,7 +209,7 @@ class Verdict(NamedTuple):
 
     ``due_at`` is the first time in ms at which the segment is too old; None if age does not matter, or is unknown.
     ``blocked_by`` is the base offset of the earlier segment that blocks this due segment; None for other segments.
-    ``blocks`` is the number of segments that stay because of this segment, ``blocked_size`` their size in bytes.
+    ``blocks`` is the number of later due segments, if this is the first that stays; ``blocked_size`` is their size.
     """
 
     reason: Reason | None
@@ -243,7 +252,10 @@ class RetentionCheck:
             return found
         stays, *others = segments[len(found) :]
         too_large = self._too_large(stays, others)
-        is_blocked = [number < too_large or self._is_due(segment) for number, segment in enumerate(others)]
+        is_blocked = [
+            (number < too_large or self._is_due(segment)) and not (segment.is_unreadable or segment.is_empty)
+            for number, segment in enumerate(others)
+        ]
         found.append(self._first_that_stays(stays, list(compress(others, is_blocked))))
         for segment, blocked in zip(others, is_blocked, strict=True):
             blocker = stays.base_offset if blocked else None
@@ -293,7 +305,7 @@ class RetentionCheck:
         return found
 
     def _may_go(self, segment: AgedSegment, rule: Reason) -> bool:
-        return not (segment.is_last and segment.size == 0) and self._held_back(segment, rule) is None
+        return not segment.is_empty and self._held_back(segment, rule) is None
 
     def _breaches(self, segment: AgedSegment, rule: Reason, excess: int) -> bool:
         """Return whether a rule applies to a segment. ``excess`` is the number of bytes above the size limit."""
@@ -310,6 +322,8 @@ class RetentionCheck:
     def _held_back(self, segment: AgedSegment, rule: Reason) -> str | None:
         """Return why a segment stays although a rule applies to it; None if nothing holds it back."""
         end, watermark = segment.next_offset, self._facts.high_watermark
+        if segment.is_unreadable:
+            return "the segment is unreadable, so its end offset is unknown"
         if self._rules.waits_for_high_watermark and watermark is not None and watermark < end:
             return (
                 f"the high watermark is {watermark}, but the segment ends at offset {end}: not all replicas have "
@@ -371,10 +385,10 @@ class RetentionCheck:
         if blocker is not None and stays is not None:
             return f"the segment is due, but segment {blocker} blocks it: {self._keeps(stays, None, None)}"
         due_at, is_due = self._due_at(segment), self._is_due(segment)
-        if segment.is_last and segment.size == 0:
+        if segment.is_empty:
             return "the active segment is empty"
         reason = self._held_back(segment, "time")
-        if reason is not None and (is_due or due_at is None):
+        if reason is not None and (is_due or due_at is None or segment.is_unreadable):
             return reason
         if due_at is None:
             return f"{self._limits.names[0]} is {self._limits.ms}, and the log is not too large"

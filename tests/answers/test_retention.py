@@ -104,6 +104,32 @@ def test_one_that_waits_for_its_copy_blocks_what_the_size_would_take(folder):
     assert [(line["blockedBy"], line["blocks"]) for line in lines] == [(None, 0)] * 4
 
 
+def test_an_empty_active_segment_is_not_blocked(folder):
+    segment(folder / "t-0", 4, age=-HOUR)
+    (folder / "t-0" / f"{6:020}.log").write_bytes(b"")
+    (folder / "t-0" / f"{6:020}.timeindex").write_bytes(b"")
+    os.utime(folder / "t-0" / f"{6:020}.log", (0, 0))
+    lines, _ = answer(folder, config=[f"retention.ms={HOUR}"])
+    assert [(line["deletable"], line["blockedBy"], line["blocks"]) for line in lines] == [
+        (True, None, 0),
+        (True, None, 0),
+        (False, None, 0),
+        (False, None, 0),
+    ]
+    assert lines[3]["why"] == "the active segment is empty"
+
+
+def test_the_end_of_an_unreadable_segment_is_unknown(folder):
+    (folder / "t-0" / f"{6:020}.log").unlink()
+    (folder / "t-0" / f"{6:020}.log").symlink_to("nowhere")
+    lines, _ = answer(folder, config=["retention.ms=0"], status=1)
+    assert [line["nextOffset"] for line in lines] == [2, 4, 6, None]
+    assert [line["reason"] for line in lines] == ["time", "time", "time", None]
+    assert lines[3]["why"] == "the segment is unreadable, so its end offset is unknown"
+    table = kdump("retention", folder, "--at", NOW, "--config", "t:retention.ms=0").stdout
+    assert b"1 segment stays: 0 B" in table
+
+
 def test_size_takes_whole_segments_and_the_active_one_too(folder):
     one = segment(folder / "t-0", 0, age=4 * HOUR)
     for limit, gone in ((4 * one, 0), (3 * one + 1, 0), (3 * one, 1), (3 * one - 1, 1), (0, 4)):
