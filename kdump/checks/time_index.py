@@ -38,7 +38,7 @@ class Uncovered(NamedTuple):
 class TimeIndexCheck(IndexFileCheck):
     """Checks one ``.timeindex``. The caller passes the batches of its log in order.
 
-    ``highest`` is the largest timestamp of the passed batches, ``newest`` that of the correct entries so far; in ms.
+    ``highest`` is the largest timestamp of the passed batches, ``newest`` that of their entries without a fault; in ms.
     """
 
     def __init__(self, file: str, data: bytes, base_offset: int) -> None:

@@ -151,7 +151,7 @@ def command(paths: tuple[str, ...], *, quiet: bool, **given: Any) -> int:
 
     PATH is a segment of any name, a glob, a partition folder, a log dir, an archive (tar, zip), or a
     folder in one (bundle.zip:d1). - is standard input. Segments are read in offset order. Of several replicas kdump
-    reads the one with the newest leader epoch and log end, and a note lists the others.
+    reads the one with the newest leader epoch and log end, and a note names others; --follow reads all.
 
     Exit status: 0 printed; 1 something cannot be read; 2 wrong usage; 3 damage was found; 4 only an index is wrong.
     """
