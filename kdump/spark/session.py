@@ -337,15 +337,21 @@ def interruptible(spark: SparkSession) -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def awaited(call: Callable[[], T]) -> T:
+def awaited(spark: SparkSession, call: Callable[[], T]) -> T:
     """Return the result of ``call``, in which a second thread calls Java and waits for tasks.
 
     If a signal interrupts a call to Java, the thread's connection keeps the result, and the thread's next call reads
     this wrong result. After a signal the calling thread must cancel the jobs, so it must not wait in a call.
     """
+
+    def activated() -> T:
+        # Spark finds data sources written in Python only in a thread with an active session
+        spark._get_j_spark_session_class(spark._jvm).setActiveSession(spark._jsparkSession)
+        return call()
+
     pool = ThreadPoolExecutor(1, "kdump-tasks")
     try:
-        return pool.submit(call).result()
+        return pool.submit(activated).result()
     finally:
         pool.shutdown(wait=False)
 
@@ -455,7 +461,7 @@ class SparkWorkers:
             done: RDD[Any] = spread.map(partial(_in_folder, work, _here()))
             if merge is not None:
                 done = _merged(done, merge)
-            found = awaited(done.collect)
+            found = awaited(self.spark, done.collect)
         yield from found
 
 

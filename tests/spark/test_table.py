@@ -1,6 +1,7 @@
 """Exports through a writer of Spark: here a test's own writer, which appends JSON files in one step."""
 
 import json
+import threading
 import uuid
 from pathlib import Path
 
@@ -8,6 +9,8 @@ import pytest
 from click.testing import CliRunner
 
 pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'kdump[spark]'")
+from pyspark import RDD
+from pyspark.sql import DataFrameWriter
 from pyspark.sql.datasource import DataSource, DataSourceWriter, WriterCommitMessage
 
 from kdump.commands.spark_export import command
@@ -95,6 +98,23 @@ def test_rows_are_in_the_table_and_their_account_beside_it(export, tmp_path):
     assert {path.name for path in account.iterdir() if not path.name.startswith(".")} == {"_damaged", "_manifest.json"}
     with pytest.raises(UsageError, match=r"out\.kdump exists already"):
         export(mode="error")
+
+
+def test_a_second_thread_waits_for_spark(export, monkeypatch):
+    """After a signal, the main thread cancels the jobs. A call that the signal has interrupted would get the answer."""
+    called = []
+
+    def spy(real):
+        def call(*given):
+            called.append((real.__name__, threading.current_thread() is threading.main_thread()))
+            return real(*given)
+
+        return call
+
+    monkeypatch.setattr(RDD, "collect", spy(RDD.collect))
+    monkeypatch.setattr(DataFrameWriter, "save", spy(DataFrameWriter.save))
+    export()
+    assert sorted(called) == [("collect", False), ("save", False), ("save", False)]
 
 
 def test_what_others_have_written_is_not_overwritten(export, tmp_path):

@@ -315,8 +315,9 @@ def _survey_there(
     context = spark.sparkContext
     tasks = max(context.defaultParallelism * 2, sum(segment.size for segment in segments) // SURVEY_BYTES)
     spread = context.parallelize(segments, min(len(segments), tasks))
-    with session.watched(spark, "reading headers", listener.progress):
-        return spread.map(lambda segment: attempt(segment, split_bytes, checked=checked)).collect()
+    surveyed = spread.map(lambda segment: attempt(segment, split_bytes, checked=checked))
+    with session.interruptible(spark), session.watched(spark, "reading headers", listener.progress):
+        return session.awaited(spark, surveyed.collect)
 
 
 class WrittenRows(NamedTuple):

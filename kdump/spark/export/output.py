@@ -243,7 +243,7 @@ class Output(Folder):
         with writing(self.shown):
             if rows is not None:
                 writer = rows.write.format("parquet").options(**_WRITE["parquet"]).mode("error")
-                session.awaited(lambda: writer.save(f"{self.path}/{DAMAGED}"))
+                session.awaited(self._spark, lambda: writer.save(f"{self.path}/{DAMAGED}"))
                 return
             empty = io.BytesIO()
             ParquetFile(arrow(DAMAGED_FIELDS), empty).close()
@@ -252,7 +252,7 @@ class Output(Folder):
     def _save(self, rows: DataFrame, folders: tuple[str, ...]) -> None:
         writer = rows.write.format(self._format).options(**_WRITE[self._format]).mode("error")
         parted = writer.partitionBy(*folders) if folders else writer
-        session.awaited(lambda: parted.save(self.path))
+        session.awaited(self._spark, lambda: parted.save(self.path))
 
     def check(self, mode: str, *, skip_unreadable: bool = False) -> list[Any]:
         """Return the manifest entries of earlier runs into this output.
@@ -389,17 +389,23 @@ class Table(Output):
 
         if run is None or self._writer not in COMMIT_FACTS:
             return None
+        find = self._version_of if self._writer == "delta" else self._snapshot_of
         try:
-            if self._writer == "delta":
-                history = self._spark.sql(f"DESCRIBE HISTORY delta.`{self._table}`")
-                found = history.where(history.userMetadata.contains(run)).select("version").head(1)
-                return f"Version {found[0][0]}" if found else ""
-            snapshots = f"{self._table}{'#' if '/' in self._table else '.'}snapshots"
-            held = self._spark.read.format(self._writer).load(snapshots)
-            found = held.where(held["summary"]["kdump"].contains(run)).select("snapshot_id").head(1)
-            return f"Snapshot {found[0][0]}" if found else ""
+            with session.interruptible(self._spark):
+                return session.awaited(self._spark, partial(find, run))
         except AnalysisException:  # no table yet, or no history: DESCRIBE HISTORY needs the extension of Delta
             return None
+
+    def _version_of(self, run: str) -> str:
+        history = self._spark.sql(f"DESCRIBE HISTORY delta.`{self._table}`")
+        found = history.where(history.userMetadata.contains(run)).select("version").head(1)
+        return f"Version {found[0][0]}" if found else ""
+
+    def _snapshot_of(self, run: str) -> str:
+        snapshots = f"{self._table}{'#' if '/' in self._table else '.'}snapshots"
+        held = self._spark.read.format(self._writer).load(snapshots)
+        found = held.where(held["summary"]["kdump"].contains(run)).select("snapshot_id").head(1)
+        return f"Snapshot {found[0][0]}" if found else ""
 
     def _save(self, rows: DataFrame, folders: tuple[str, ...]) -> None:
         account = self._account
@@ -409,8 +415,9 @@ class Table(Output):
         if self._writer in COMMIT_FACTS:
             text = json.dumps({"kdump": __version__, **facts, "offsets": self._offsets})
             writer = writer.option(COMMIT_FACTS[self._writer], text)
+        parted = writer.partitionBy(*folders) if folders else writer
         try:
-            (writer.partitionBy(*folders) if folders else writer).save(self._table)
+            session.awaited(self._spark, lambda: parted.save(self._table))
         except Exception:  # nothing is committed, except perhaps after an interrupt
             try_to(lambda: account.delete(WRITING))
             try_to(lambda: account.delete_empty() if account.is_empty() else None)

@@ -168,7 +168,7 @@ def write(
     output.make()
     groups = planning.group(splits, options) or [[]]
     tasks = spark.sparkContext.parallelize(list(enumerate(groups)), len(groups))
-    found = session.awaited(tasks.map(PartsTask(options, layout, parts)).collect)
+    found = session.awaited(spark, tasks.map(PartsTask(options, layout, parts)).collect)
     parts.settle(output, {name: part for one in found for name, part in one.files.items()})
     return {number: counted for one in found for number, counted in one.counted.items()}
 
