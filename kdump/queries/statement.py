@@ -89,6 +89,10 @@ def parse(text: str, params: Mapping[str, object], statements: Callable[[str], S
     import duckdb
 
     try:
+        text.encode()
+    except UnicodeEncodeError:  # bytes of an argument or a file, as Python keeps them
+        raise UsageError("query: it is not valid UTF-8") from None
+    try:
         found = statements(text)
     except duckdb.ParserException:
         again = quoted_offset(text)

@@ -61,6 +61,11 @@ def test_a_refusal_names_the_statements_that_run():
         parse("pragma version", {})
 
 
+def test_a_query_is_utf_8():
+    with pytest.raises(UsageError, match="query: it is not valid UTF-8"):
+        parse("select '\udcff'", {})
+
+
 @pytest.mark.parametrize("text", TAKEN)
 def test_a_question_is_taken(text):
     assert parse(text, {}).text == text
