@@ -41,6 +41,8 @@ def names(wanted: Iterable[str] | None, *, decoded: bool = False, typed: TypedCo
         is_decoded = name == columns.DECODED.name or columns.decoded_field(name) is not None
         if is_decoded and not decoded:
             raise UsageError(f"the column {name!r} needs decode='auto'")
+        if typed is None and any(name == column.name for column in columns.TYPED):
+            raise UsageError(f"the column {name!r} needs schema='SUBJECT'")
         if name not in known and not is_decoded:
             raise UsageError(f"{name!r} is not a column{did_you_mean(name, known)}")
     return chosen

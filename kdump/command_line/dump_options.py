@@ -67,6 +67,8 @@ def named_columns(
     of_payloads = [column for column in map(rows.decoded_field, names) if column is not None]
     if of_payloads and not decodes:
         raise UsageError(f"--fields {of_payloads[0].name} is a field of a decoded payload: add --decode auto")
+    if rows.DECODED.name in names and not decodes:
+        raise UsageError(f"--fields {rows.DECODED.name}: add --decode auto")
     for column in of_payloads:
         if not column.name.isprintable():
             raise UsageError(f"--fields {column.name!r}: the name has a character that cannot be printed")

@@ -72,6 +72,7 @@ def test_columns_are_those_that_are_named():
     assert found.column_names == ["decoded", "offset"]
     assert '"transactionalId":"tx-' in found.column(0)[0].as_py()
     needs_decode = [([name], f"the column '{name}' needs decode='auto'") for name in ("decoded", "value.id")]
+    needs_decode += [([name], f"the column '{name}' needs schema='SUBJECT'") for name in ("problem", "valueDecoded")]
     for wrong, words in ((["ofset"], "did you mean 'offset'"), (["xyzzy"], "is not a column"), *needs_decode):
         with pytest.raises(UsageError, match=words):
             kdump.open(BROKER).to_arrow(wrong)

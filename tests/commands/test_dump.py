@@ -753,6 +753,7 @@ def as_cell(value):
 @pytest.mark.parametrize(
     ("words", "why"),
     [
+        (["--fields", "offset,decoded"], b"--fields decoded: add --decode auto"),
         (["--fields", "value.tax"], b"--fields value.tax is a field of a decoded payload: add --decode auto"),
         (
             ["--fields", "value.tax", "--decode", "auto", "--keys-only"],
