@@ -100,9 +100,9 @@ else:
             return self.record.headers
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
 class LogBatch:
-    """A batch with its selected records."""
+    """A batch with its selected records. Batches are equal if file, position and bytes are equal."""
 
     found: SelectedBatch
     lost: Callable[[DamagedRange], None] | None = None
@@ -110,6 +110,19 @@ class LogBatch:
 
     def __repr__(self) -> str:
         return f"<LogBatch {self.file} byte {self.position}: offsets {self.base_offset} to {self.last_offset}>"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, LogBatch):
+            return NotImplemented
+        where, there = (self.file, self.position), (other.file, other.position)
+        return self is other or (where == there and self.raw == other.raw)
+
+    def __hash__(self) -> int:
+        return hash((self.file, self.position))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return the state to pickle. A copy does not report damage to the iteration, but as its own warning."""
+        return LogBatch, (self.found, None if self.lost is None else partial(_add_damage, []))
 
     @property
     def count(self) -> int | None:
@@ -178,7 +191,7 @@ class LogRecord(RecordOfBatch):
         return (self.batch, self.record) == (other.batch, other.record)
 
     def __hash__(self) -> int:
-        return hash((self.batch, self.record))
+        return hash((self.batch, self.offset))
 
     def __repr__(self) -> str:
         where = f"{self.topic}-{self.partition}@{self.offset}"

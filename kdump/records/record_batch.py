@@ -6,9 +6,10 @@ The functions find wrong offsets of records, and the position at which Kafka sto
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from kdump.errors import DamageError
+from kdump.formats.record_layout import BATCH_HEADER
 from kdump.primitives import compression
 
 if TYPE_CHECKING:
@@ -107,6 +108,17 @@ class RecordBatch(Batches):
     """Largest accepted size in bytes, decompressed."""
     batch_count = 1
     rows = None
+    _data: memoryview
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the fields to pickle, with the bytes of this batch instead of a view into a block."""
+        names = (name for kind in type(self).__mro__ for name in getattr(kind, "__slots__", ()))
+        own = bytes(self._data[: max(self.size, BATCH_HEADER.size)])
+        return {name: getattr(self, name) for name in names} | {"_data": own}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        for name, value in state.items():
+            setattr(self, name, memoryview(value) if name == "_data" else value)
 
     def brief_records(self) -> tuple[list[BriefRecord], int]:
         return [], 0

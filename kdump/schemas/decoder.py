@@ -64,6 +64,10 @@ class PayloadDecoder:
         self.missing = 0
         """The number of calls of :meth:`missing_schema`."""
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return the state to pickle: the schemas, but not their readers."""
+        return PayloadDecoder, (self.store, self._formats, self._limit)
+
     def decode(
         self,
         topic: str,

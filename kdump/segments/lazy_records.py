@@ -9,7 +9,7 @@ from array import array
 from collections.abc import Sequence
 from functools import partial
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, overload
 
 from kdump import kernel
 from kdump.errors import DamageError
@@ -128,6 +128,9 @@ class BatchRecords(LazyRecords):
     def __len__(self) -> int:
         return self.batch.count
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _all_records, (self.batch,)
+
     def of_batch(self, kind: type[R], batch: object) -> Iterator[R]:
         """Yield the records as objects of ``kind``, a kernel.records.RecordOfBatch. Each refers to ``batch``."""
         reader = Records()
@@ -141,6 +144,10 @@ class BatchRecords(LazyRecords):
         while reader.left:
             yield from reader.records(size)
             size = CHUNK
+
+
+def _all_records(batch: Batch) -> BatchRecords:
+    return BatchRecords(batch, *batch.payload())
 
 
 def in_chunks(records: Iterable[Record]) -> Iterator[list[Record]]:
