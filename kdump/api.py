@@ -6,12 +6,13 @@ import copy
 import json
 import re
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass, make_dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import chain
 from operator import index
-from os import PathLike, fsdecode, fspath
+from os import PathLike, fsdecode
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple, Self, SupportsIndex, TypeAlias, get_args
 
 from kdump import kernel
@@ -46,7 +47,7 @@ from kdump.segments.lazy_records import BatchRecords
 from kdump.segments.regions import OnError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     import pyarrow as pa
 
@@ -289,7 +290,7 @@ class Decoding(NamedTuple):
     """The options for decoding payloads. The registry's ``topic`` is in ``schemas``, by default in the log's paths."""
 
     decode: str
-    schemas: Path | None
+    schemas: str | None
     topic: str
     subject: str | None = None
     """The subject whose fields become typed columns."""
@@ -299,6 +300,10 @@ class Decoding(NamedTuple):
         """Return the options, or None if nothing is decoded. With a subject ``none`` is ``auto``. Raises UsageError."""
         if decode not in DECODES:
             raise UsageError(f"decode={decode!r} is unknown: use none, auto, avro, protobuf or json")
+        for name, value in (("schemas_topic", topic), ("schema", subject)):
+            if value is not None and not isinstance(value, str):
+                raise UsageError(f"{name}={value!r}: expected text")
+        schemas = None if schemas is None else path_text(schemas)
         if subject is not None and decode == "none":
             decode = "auto"
         return None if decode == "none" else cls(decode, schemas, topic, subject)
@@ -307,7 +312,7 @@ class Decoding(NamedTuple):
         """Return the decoder of payloads. Raises UnreadableError."""
         from kdump.log_reader.registry_topic import payload_decoder
 
-        where = paths if self.schemas is None else [fspath(self.schemas)]
+        where = paths if self.schemas is None else [self.schemas]
         return payload_decoder(self.decode, where, wanted, topic=self.topic)
 
     def typed(self, decoder: PayloadDecoder, engine: Engine = "arrow") -> TypedColumns | None:
@@ -449,7 +454,7 @@ class Log:
         from kdump.arrow import stream
         from kdump.arrow.columns import schema_of
 
-        none = columns is not None and not (columns := tuple(_several(columns)))
+        none = columns is not None and not (columns := tuple(several(columns)))
         typed = self._typed()
         names = stream.names(("topic",) if none else columns, decoded=self._decoding is not None, typed=typed)
         reader, partitions, lost = self._begin(Take.RECORDS, form)
@@ -733,8 +738,7 @@ def salvage(
     """
     from kdump.log_salvage import partitions, writer
 
-    if segment_bytes < 1 << 10:
-        raise UsageError(f"segment_bytes={segment_bytes} is below 1024")
+    segment_bytes = at_least(1 << 10, segment_bytes, "segment_bytes")
     damage: list[str] = []
     unreadable: list[UnreadableError] = []
     notes: list[str] = []
@@ -744,7 +748,7 @@ def salvage(
         partitions=numbers(partition),
         leftovers=leftovers,
         siblings=True,
-        max_batch_bytes=max_batch_bytes,
+        max_batch_bytes=at_least(1, max_batch_bytes, "max_batch_bytes"),
         remote=_remote_storage(remote, remote_keys or {}),
     )
     report = Reporter(damage=damage.append, note=notes.append, fail=unreadable.append)
@@ -753,7 +757,7 @@ def salvage(
         raise unreadable[0] if unreadable else UnreadableError(shown_paths(given), "there is no segment to salvage")
     inputs = [*given, *(() if wanted.remote is None else wanted.remote.paths)]
     how = partitions.How(writer.SegmentLimits(segment_bytes))
-    done = tuple(partitions.write(found, inputs, fspath(out), how, note=notes.append))
+    done = tuple(partitions.write(found, inputs, path_text(out), how, note=notes.append))
     for one in done:
         one.report(report)
     absent = tuple(wanted.missing(found.names, given))
@@ -762,7 +766,7 @@ def salvage(
 
 def given_paths(paths: Iterable[Path | Iterable[Path]]) -> tuple[str, ...]:
     """Return all paths as one tuple. An argument is a path or several paths. Raises UsageError if there is no path."""
-    found = tuple(fsdecode(one) for path in paths for one in _several(path))
+    found = tuple(path_text(one) for path in paths for one in several(path))
     if not found:
         raise UsageError("no path was given: pass one or more paths")
     return found
@@ -777,7 +781,7 @@ def open(  # noqa: A001, PLR0913  as in gzip.open: called as kdump.open, each op
     until: Time | None = None,
     key: str | bytes | Iterable[str | bytes] | None = None,
     grep: str | bytes | re.Pattern[bytes] | None = None,
-    header: Mapping[str, str | bytes | None] | None = None,
+    header: Mapping[str | bytes, str | bytes | None] | None = None,
     producer_id: int | Iterable[int] = (),
     epoch: int | Iterable[int] = (),
     type: RecordType | Iterable[RecordType] = (),  # noqa: A002  the option's name
@@ -827,7 +831,7 @@ def open(  # noqa: A001, PLR0913  as in gzip.open: called as kdump.open, each op
     """
     if limit is not None and (not isinstance(limit, SupportsIndex) or index(limit) < 0):
         raise UsageError(f"limit={limit!r} is not a number of records: use 0 or more")
-    first, last = _first_and_last(offset)
+    first, last = first_and_last(offset)
     if first is not None and last is not None and first > last:
         raise UsageError(f"offset={offset}: the range ends before it begins")
     after, before = moment(since), moment(until)
@@ -835,11 +839,17 @@ def open(  # noqa: A001, PLR0913  as in gzip.open: called as kdump.open, each op
         raise UsageError(f"since={since!r} is not before until={until!r}")
     if isinstance(grep, str | bytes):
         try:
-            grep = re.compile(grep.encode() if isinstance(grep, str) else grep)
+            grep = re.compile(_bytes(grep))
         except (re.error, OverflowError, RecursionError) as reason:
             raise UsageError(f"grep {grep!r}: {reason}") from None
     elif not isinstance(grep, re.Pattern | None):
         raise UsageError(f"grep={grep!r} is not a regular expression")
+    elif isinstance(getattr(grep, "pattern", b""), str):
+        raise UsageError(f"grep={grep!r} is an expression for text: records are bytes, so use re.compile(b'...')")
+    if not isinstance(header, Mapping | None):
+        raise UsageError(f"header={header!r}: expected a dict of keys and values")
+    if transactional not in (None, True, False):
+        raise UsageError(f"transactional={transactional!r}: expected True, False or None")
     if on_error not in get_args(OnError):
         raise UsageError(f"on_error={on_error!r}: expected one of {', '.join(map(repr, get_args(OnError)))}")
     decoding = Decoding.of(decode, schemas, schemas_topic, schema)
@@ -849,7 +859,7 @@ def open(  # noqa: A001, PLR0913  as in gzip.open: called as kdump.open, each op
             topics=topics(topic),
             partitions=numbers(partition),
             leftovers=leftovers,
-            max_batch_bytes=max_batch_bytes,
+            max_batch_bytes=at_least(1, max_batch_bytes, "max_batch_bytes"),
             remote=_remote_storage(remote, remote_keys or {}),
         ),
         Filter(
@@ -860,7 +870,7 @@ def open(  # noqa: A001, PLR0913  as in gzip.open: called as kdump.open, each op
             keys=_keys(key),
             greps=() if grep is None else (grep,),
             headers=tuple(
-                (name.encode(), None if value is None else _bytes(value)) for name, value in (header or {}).items()
+                (_bytes(name), None if value is None else _bytes(value)) for name, value in (header or {}).items()
             ),
             producer_ids=numbers(producer_id),
             leader_epochs=numbers(epoch),
@@ -880,23 +890,40 @@ def open(  # noqa: A001, PLR0913  as in gzip.open: called as kdump.open, each op
 def _remote_storage(remote: Path | Iterable[Path], keys: Mapping[str, Path]) -> RemoteStorage | None:
     from kdump.log_dirs.tiered_storage import RemoteStorage
 
-    paths = tuple(map(fspath, _several(remote)))
-    return RemoteStorage.of(paths, {name: fspath(file) for name, file in keys.items()})
+    if not isinstance(keys, Mapping):
+        raise UsageError(f"remote_keys={keys!r}: expected a dict of names and files")
+    paths = tuple(map(path_text, several(remote)))
+    return RemoteStorage.of(paths, {name: path_text(file) for name, file in keys.items()})
 
 
-def topics(given: str | Iterable[str]) -> tuple[str, ...]:
-    """Return one or several topics as a tuple. Raises UsageError for anything but text."""
-    found = tuple(_several(given))
+def path_text(given: Path) -> str:
+    """Return a path as text. Raises UsageError for anything but text, bytes or an object with a path."""
+    try:
+        return fsdecode(given)
+    except TypeError:
+        raise UsageError(f"{given!r} is not a path: use text or a pathlib.Path") from None
+
+
+def topics(given: str | Iterable[str], what: str = "topic") -> tuple[str, ...]:
+    """Return one or several topics, or ``what``, as a tuple. Raises UsageError for anything but text."""
+    found = tuple(several(given))
     for one in found:
         if not isinstance(one, str):
-            raise UsageError(f"{given!r} is not a topic: topics are text")
+            raise UsageError(f"{given!r} is not a {what}: {what}s are text")
     return found
+
+
+def at_least(least: int, given: int, name: str) -> int:
+    """Return the whole number ``given``. Raises UsageError if it is below ``least``, and for anything else."""
+    if not isinstance(given, SupportsIndex) or index(given) < least:
+        raise UsageError(f"{name}={given!r}: expected a whole number, {least} or more")
+    return index(given)
 
 
 def numbers(given: int | Iterable[int]) -> frozenset[int]:
     """Return one or several numbers as a set. Raises UsageError for anything but integers."""
     try:
-        return frozenset(map(index, _several(given)))
+        return frozenset(map(index, several(given)))
     except TypeError:
         raise UsageError(f"{given!r} is not a number: use an integer or several integers") from None
 
@@ -908,37 +935,40 @@ def is_committed(isolation: str) -> bool:
     return isolation == "read_committed"
 
 
-def _first_and_last(offset: int | tuple[int | None, int | None]) -> tuple[int | None, int | None]:
+def first_and_last(offset: int | tuple[int | None, int | None]) -> tuple[int | None, int | None]:
     try:
         if isinstance(offset, SupportsIndex):  # an int, or an integer of numpy
             return index(offset), index(offset)
-        first, last = (None if one is None else index(one) for one in _several(offset))
+        first, last = (None if one is None else index(one) for one in several(offset))
     except (TypeError, ValueError):
         raise UsageError(f"offset={offset!r}: expected a number, or a pair such as (3, 9)") from None
     return first, last
 
 
 def _keys(given: str | bytes | Iterable[str | bytes] | None) -> frozenset[bytes]:
-    return frozenset() if given is None else frozenset(map(_bytes, _several(given)))
+    return frozenset() if given is None else frozenset(map(_bytes, several(given)))
 
 
-def _several(given: Any) -> Iterable[Any]:
-    """Return an iterable as it is. One value, such as text, bytes or a path, becomes a tuple."""
+def several(given: Any) -> Iterable[Any]:
+    """Return an iterable unchanged. One value, such as text, bytes or a path, becomes a tuple."""
     return given if hasattr(given, "__iter__") and not isinstance(given, str | bytes | PathLike) else (given,)
 
 
 def _bytes(given: str | bytes) -> bytes:
     if not isinstance(given, str | bytes):
         raise UsageError(f"expected text or bytes, found {given!r}")
-    return given.encode() if isinstance(given, str) else given
+    try:
+        return given.encode() if isinstance(given, str) else given
+    except UnicodeEncodeError:
+        raise UsageError(f"{given!r} has no UTF-8 form: use bytes") from None
 
 
 def _types(given: RecordType | Iterable[RecordType]) -> frozenset[RecordType]:
-    found: frozenset[RecordType] = frozenset(_several(given))
+    found: tuple[RecordType, ...] = tuple(several(given))
     for one in found:
         if one not in RECORD_TYPES:
             raise UsageError(f"{one!r} is not a type of records: use {', '.join(RECORD_TYPES)}")
-    return found
+    return frozenset(found)
 
 
 def moment(when: Time | None) -> int | None:

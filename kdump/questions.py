@@ -44,7 +44,7 @@ from kdump.answers.statistics import LARGEST, HourStatistics, PartitionStatistic
 from kdump.answers.topic_configs import GivenConfig, given_config
 from kdump.answers.transactional_ids import TransactionalId
 from kdump.answers.transactions import MAX_TIMEOUT, PartitionTransaction, ReplicaDifference
-from kdump.api import Path, Time, given_paths, moment, numbers, topics
+from kdump.api import Path, Time, first_and_last, given_paths, moment, numbers, several, topics
 from kdump.arrow.files import TableResult
 from kdump.errors import Reporter, UsageError, many, raise_it, reports, warn_of_damage
 from kdump.log_dirs.file_names import Name
@@ -294,8 +294,8 @@ def function_of(name: str) -> Callable[..., Answer[Any]]:
     return function
 
 
-def _configs(texts: Iterable[str]) -> tuple[GivenConfig, ...]:
-    return tuple(map(given_config, texts))
+def _configs(texts: str | Iterable[str]) -> tuple[GivenConfig, ...]:
+    return tuple(map(given_config, topics(texts, "config")))
 
 
 def ls(
@@ -317,14 +317,14 @@ def offsets(
     topic: str | Iterable[str] = (),
     partition: int | Iterable[int] = (),
     at: Time | None = None,
-    times: Iterable[Time] = (),
+    times: Time | Iterable[Time] = (),
 ) -> Answer[PartitionOffsets]:
     """Return the readable range of offsets of each partition, and the first offset at or after each of ``times``.
 
     >>> [(line.latest, line.last_stable) for line in offsets("golden/brokers/4.2.2", topic="txn")]
     [(135, 128)]
     """
-    sought = tuple(when for when in map(moment, times) if when is not None)
+    sought = tuple(when for when in map(moment, several(times)) if when is not None)
     return _answer("offsets", paths, topic, partition, at, times=sought)
 
 
@@ -390,9 +390,8 @@ def groups(
     >>> [(line.topic, line.partition, line.offset, line.lag) for line in answer.of(CommittedLine)]
     [('c-none', 0, 89, 134)]
     """
-    ids = (group,) if isinstance(group, str) else tuple(group)
     options = {"history": history, "retention_ms": retention_ms, "stable": stable, "top": top}
-    return _answer("groups", paths, topic, partition, at, group=ids, **options)
+    return _answer("groups", paths, topic, partition, at, group=topics(group, "group id"), **options)
 
 
 def disk_usage(
@@ -434,7 +433,7 @@ def retention(
     topic: str | Iterable[str] = (),
     partition: int | Iterable[int] = (),
     at: Time | None = None,
-    config: Iterable[str] = (),
+    config: str | Iterable[str] = (),
     release: tuple[int, ...] | None = None,
 ) -> Answer[TopicRetention | SegmentRetention]:
     """Return for each segment outside the metadata log whether, when and why a broker deletes it, and topics' configs.
@@ -453,7 +452,7 @@ def compaction(
     topic: str | Iterable[str] = (),
     partition: int | Iterable[int] = (),
     at: Time | None = None,
-    config: Iterable[str] = (),
+    config: str | Iterable[str] = (),
     records: bool = False,
     top: int = 0,
     map_entries: int = MAP_ENTRIES,
@@ -518,8 +517,9 @@ def explain(
     >>> [line.reason for line in explain("golden/brokers/4.2.2", "txn", 0, (127, 128))]
     ['control-marker', 'open-transaction']
     """
-    first, last = (offset, offset) if isinstance(offset, int) else offset
-    if not 0 <= first <= last:
+    (topic,) = topics((topic,))
+    first, last = first_and_last(offset)
+    if first is None or last is None or not 0 <= first <= last:
         raise UsageError(f"offsets {first} to {last}: expected 0 or more, and an end that is not before the start")
     return _answer("explain", (paths,), topic, partition, at, ranges=(OffsetRange(topic, partition, first, last),))
 

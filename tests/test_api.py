@@ -1,8 +1,10 @@
 """What :func:`kdump.open` and the questions note: skipped replicas, and missing topics."""
 
+import copy
 import datetime as dt
 import json
 import os
+import pickle
 import re
 
 import pytest
@@ -169,8 +171,12 @@ class TestSalvage:
             kdump.salvage(one, out=one / "rescue")
         with pytest.raises(UsageError, match="is empty"):
             kdump.salvage(one, out="")
-        with pytest.raises(UsageError, match="1024"):
-            kdump.salvage(one, out=tmp_path / "rescue", segment_bytes=1)
+        for words in ({"segment_bytes": 1}, {"segment_bytes": "1g"}, {"max_batch_bytes": -1}):
+            (name,) = words
+            with pytest.raises(UsageError, match=f"{name}=.*: expected a whole number, (1024|1) or more"):
+                kdump.salvage(one, out=tmp_path / "rescue", **words)
+        with pytest.raises(UsageError, match="5 is not a path"):
+            kdump.salvage(one, out=5)
         with pytest.raises(UnreadableError, match="there is no segment to salvage"):
             kdump.salvage(tmp_path / "b", out=tmp_path / "rescue", topic="other")
         assert sorted(path.name for path in tmp_path.iterdir()) == ["b"]
@@ -230,7 +236,21 @@ def test_a_check_of_a_topic_that_is_not_there_is_an_error_as_in_the_command():
         ({"offset": 1.5}, "offset=1.5: expected a number, or a pair such as (3, 9)"),
         ({"key": 5}, "expected text or bytes, found 5"),
         ({"key": [b"a", 5]}, "expected text or bytes, found 5"),
+        ({"key": "\ud800"}, "'\\ud800' has no UTF-8 form: use bytes"),
+        ({"grep": "\ud800"}, "'\\ud800' has no UTF-8 form: use bytes"),
+        ({"grep": re.compile("a")}, re.compile("is an expression for text: records are bytes, so use re.compile")),
         ({"header": {"a": 5}}, "expected text or bytes, found 5"),
+        ({"header": {5: "a"}}, "expected text or bytes, found 5"),
+        ({"header": [("a", "b")]}, "header=[('a', 'b')]: expected a dict of keys and values"),
+        ({"type": [["data"]]}, "['data'] is not a type of records: use data, control, tombstone"),
+        ({"transactional": "no"}, "transactional='no': expected True, False or None"),
+        ({"max_batch_bytes": 0}, "max_batch_bytes=0: expected a whole number, 1 or more"),
+        ({"max_batch_bytes": "1g"}, "max_batch_bytes='1g': expected a whole number, 1 or more"),
+        ({"remote": 5}, "5 is not a path: use text or a pathlib.Path"),
+        ({"remote_keys": [1]}, "remote_keys=[1]: expected a dict of names and files"),
+        ({"decode": "auto", "schemas": 5}, "5 is not a path: use text or a pathlib.Path"),
+        ({"decode": "auto", "schemas_topic": 5}, "schemas_topic=5: expected text"),
+        ({"schema": 5}, "schema=5: expected text"),
         ({"until": 1.5}, "1.5 is not a time: use ms since 1970, ISO 8601, an age (-2h) or a datetime with a zone"),
         ({"since": dt.date(2026, 1, 1)}, re.compile("datetime.date.* is not a time")),
     ],
@@ -264,3 +284,58 @@ def test_text_and_bytes_are_taken_alike():
     as_text, as_bytes = ([one.offset for one in kdump.open(path, key=key)] for key in ("k3", b"k3"))
     assert as_text == as_bytes != []
     assert len(list(kdump.open(os.fsencode(path)))) == len(list(kdump.open(path)))
+    name = next(iter(kdump.open(path, offset=(3, None)))).headers[0].key
+    as_text, as_bytes = ([one.offset for one in kdump.open(path, header={key: None})] for key in (name.decode(), name))
+    assert as_text == as_bytes != []
+
+
+def test_only_paths_are_paths():
+    for call in (kdump.open, kdump.check, kdump.scan, lambda one: kdump.diff(GOLDEN, one)):
+        with pytest.raises(UsageError, match=r"^5 is not a path: use text or a pathlib\.Path$"):
+            call(5)
+
+
+@pytest.mark.parametrize(
+    ("topic", "words"),
+    [
+        ("c-none", {}),
+        ("c-zstd", {}),
+        ("c-gzip", {"grep": "a"}),
+        ("txn", {"isolation": "read_committed"}),
+        ("headers", {"offset": (2, 4)}),
+        ("__consumer_offsets", {"decode": "auto", "limit": 20}),
+        ("__consumer_offsets", {"decode": "auto", "grep": "eos"}),
+    ],
+)
+def test_records_and_batches_can_be_copied_compared_and_hashed(topic, words):
+    log = kdump.open(GOLDEN / "brokers" / "4.2.2", topic=topic, **words)
+    records = list(log)
+    assert records
+    assert len(set(records)) == len(records)
+    for copies in (pickle.loads(pickle.dumps(records)), copy.deepcopy(records), list(pickle.loads(pickle.dumps(log)))):
+        assert (copies, set(copies)) == (records, set(records))
+        assert [one.row() for one in copies] == [one.row() for one in records]
+        assert [one.decoded for one in copies] == [one.decoded for one in records]
+        assert copies[0].batch.records == records[0].batch.records
+    batches = list(log.batches())
+    again = pickle.loads(pickle.dumps(batches))
+    assert (again, set(again)) == (batches, set(batches))
+    assert [(one.raw, one.row(), one.records) for one in again] == [
+        (one.raw, one.row(), one.records) for one in batches
+    ]
+
+
+def test_old_records_can_be_copied_and_hashed():
+    records = list(kdump.open(GOLDEN / "damaged" / "v1none-trunc5"))
+    copies = pickle.loads(pickle.dumps(records))
+    assert (copies, set(copies)) == (records, set(records))
+    assert [one.row() for one in copies] == [one.row() for one in records] != []
+
+
+def test_a_copy_of_a_batch_warns_of_damage_in_its_records(tmp_path):
+    replica(tmp_path, {0: forge.batch([b"\x7f"])})  # a right checksum, no record
+    log = kdump.open(tmp_path)
+    (batch,) = log.batches()
+    with pytest.warns(kdump.errors.DamageWarning, match="record 1 of 1"):
+        assert pickle.loads(pickle.dumps(batch)).records == []
+    assert log.damage == []

@@ -156,16 +156,20 @@ class LogQuestion(Generic[O]):
         )
 
     def chosen(self, given: Mapping[str, Any]) -> O:
-        """Return the options with these values. Raises UsageError for a wrong count, choice or release."""
-        for name, _, words in self.parts():
-            value, expected = given.get(name), ""
+        """Return the options with these values. Raises UsageError for a value that its kind does not permit."""
+        for name, default, words in self.parts():
+            value, expected = given.get(name, default), ""
             if words.kind == "count" and not _is_count(value, words.least):
                 expected = f"a number, {words.least} or more"
+            elif words.kind == "duration" and not _is_count(value, 0):
+                expected = "milliseconds, 0 or more"
+            elif words.kind == "text" and not isinstance(value, str):
+                expected = "text"
             elif words.kind == "choice" and value not in words.choices:
                 expected = " or ".join(map(repr, words.choices))
             elif words.kind == "release" and not (isinstance(value, tuple) and {*map(type, value)} == {int}):
                 expected = "numbers such as (3, 9)"
-            if value is not None and expected:
+            if expected and (value is not None or default is not None):
                 raise UsageError(f"{name}: expected {expected}, found {value!r}")
         return self.options(**given)
 

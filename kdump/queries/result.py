@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
-from os import fspath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, SupportsFloat
 
 import pyarrow as pa
 
-from kdump.api import Decoding, given_paths, is_committed, moment, numbers, topics
+from kdump.api import Decoding, at_least, given_paths, is_committed, moment, numbers, path_text, topics
 from kdump.arrow.files import TableResult
 from kdump.errors import Reporter, UsageError, many, reports, warn_of_damage
 from kdump.log_dirs.finder import Wanted
@@ -22,7 +22,7 @@ from kdump.queries.reading import QueryReading, SqlInputs
 from kdump.schemas import TOPIC
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from kdump.api import Decode, Isolation, Path, Time
 
@@ -91,6 +91,11 @@ def sql(  # noqa: PLR0913  each option by its name
     """
     if not isinstance(query, str):
         raise UsageError(f"{query!r} is not a query: the query comes first, then the paths")
+    if not isinstance(params, Mapping | None):
+        raise UsageError(f"params={params!r}: expected a dict of names and values")
+    if timeout is not None and not (isinstance(timeout, SupportsFloat) and float(timeout) > 0):
+        raise UsageError(f"timeout={timeout!r}: expected a number of seconds above 0")
+    memory = at_least(1, memory, "memory")
     when = moment(at)
     inputs = SqlInputs(
         given_paths(paths),
@@ -99,7 +104,7 @@ def sql(  # noqa: PLR0913  each option by its name
         committed=is_committed(isolation),
         every_replica=every_replica,
         out_of_order=out_of_order,
-        schemas=None if schemas is None else fspath(schemas),
+        schemas=None if schemas is None else path_text(schemas),
         schemas_topic=schemas_topic,
     ).decoding(Decoding.of(decode, schemas, schemas_topic, schema), "duckdb")
     damage, wrong, notes = list[str](), list[str](), list[str]()

@@ -108,6 +108,12 @@ def test_a_start_reads_the_names_of_questions_alone():
         ("statistics", {"records": True, "top": 0}, "top: expected a number, 1 or more, found 0"),
         ("compaction", {"max_keys": 0}, "max_keys: expected a number, 1 or more, found 0"),
         ("compaction", {"top": True}, "top: expected a number, 0 or more, found True"),
+        ("transactions", {"max_timeout": -1}, "max_timeout: expected milliseconds, 0 or more, found -1"),
+        ("transactions", {"bootstrap_server": None}, "bootstrap_server: expected text, found None"),
+        ("groups", {"retention_ms": "5"}, "retention_ms: expected milliseconds, 0 or more, found '5'"),
+        ("groups", {"group": 5}, "5 is not a group id: group ids are text"),
+        ("retention", {"config": 5}, "5 is not a config: configs are text"),
+        ("offsets", {"times": ["x"]}, "'x' is not a time"),
         ("groups", {"top": "x"}, "top: expected 'bytes' or 'commits', found 'x'"),
         ("retention", {"release": "x"}, r"release: expected numbers such as \(3, 9\), found 'x'"),
     ],
@@ -115,6 +121,31 @@ def test_a_start_reads_the_names_of_questions_alone():
 def test_wrong_options_of_functions_are_wrong_usage(name, given, text):
     with pytest.raises(UsageError, match=text):
         getattr(kdump, name)(BROKER, **given)
+
+
+@pytest.mark.parametrize(
+    ("offset", "text"),
+    [
+        (None, "offset=None: expected a number, or a pair"),
+        ((1,), r"offset=\(1,\): expected a number, or a pair"),
+        ((5, 3), "offsets 5 to 3: expected 0 or more"),
+        ((None, 3), "offsets None to 3: expected 0 or more"),
+    ],
+)
+def test_offsets_to_explain(offset, text):
+    with pytest.raises(UsageError, match=text):
+        kdump.explain(BROKER, "txn", 0, offset)
+    with pytest.raises(UsageError, match="is not a topic"):
+        kdump.explain(BROKER, ["txn"], 0, 1)
+
+
+def test_one_value_needs_no_list():
+    one, two = (kdump.offsets(BROKER, topic="txn", times=times) for times in (0, [0]))
+    assert (one.lines, len(one.lines)) == (two.lines, 1)
+    config = "c-none:retention.ms=1"
+    one, two = (kdump.retention(BROKER, topic="c-none", at=0, config=given) for given in (config, [config]))
+    assert one.lines == two.lines
+    assert one.lines != kdump.retention(BROKER, topic="c-none", at=0).lines
 
 
 def test_codecs_to_try_may_be_one_text():

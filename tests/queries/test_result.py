@@ -75,6 +75,17 @@ def test_errors(tmp_path, monkeypatch):
         kdump.sql("drop view records", BROKER)
     with pytest.raises(UsageError, match="no path was given"):
         kdump.sql("select 1")
+    for words, text in (
+        ({"timeout": 0}, "timeout=0: expected a number of seconds above 0"),
+        ({"timeout": "5"}, "timeout='5': expected a number of seconds above 0"),
+        ({"timeout": float("nan")}, "timeout=nan: expected a number of seconds above 0"),
+        ({"memory": -1}, "memory=-1: expected a whole number, 1 or more"),
+        ({"memory": "1g"}, "memory='1g': expected a whole number, 1 or more"),
+        ({"params": [1]}, r"params=\[1\]: expected a dict"),
+        ({"schemas": 5, "decode": "auto"}, "5 is not a path"),
+    ):
+        with pytest.raises(UsageError, match=text):
+            kdump.sql("select 1", BROKER, **words)
     with pytest.raises(UsageError, match="the query comes first"):
         kdump.sql(tmp_path, "select 1")
     with pytest.raises(UnreadableError, match="No such file"):
