@@ -13,14 +13,15 @@ from enum import IntEnum
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Protocol, Self, TypeVar
 
-from kdump.errors import SILENT, Reporter
-from kdump.log_dirs.file_names import Name
+from kdump.errors import SILENT, Reporter, UnreadableError
+from kdump.log_dirs.file_names import LEADER_EPOCHS, Name
 from kdump.primitives.terminal import path_text
 from kdump.segments.log_end import end_of_segment
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from kdump.formats.leader_epoch import EpochEntry
     from kdump.log_dirs.log_dir_state import LogDirState
     from kdump.log_dirs.partition import Partition, Segment
     from kdump.records.record_batch import Batches
@@ -94,6 +95,16 @@ class Place(NamedTuple):
     def high_watermark(self) -> int | None:
         """The high watermark in the checkpoint, or None. A running broker writes the checkpoint every few seconds."""
         return None if self.key is None else self.log_dir.high_watermarks.get(self.key)
+
+    def leader_epochs(self) -> tuple[EpochEntry, ...]:
+        """Return the entries of leader-epoch-checkpoint; empty without a valid file. ``report`` receives problems."""
+        if (known := self.known(LEADER_EPOCHS)) is not None:
+            return tuple(known)
+        try:
+            return self.partition.leader_epochs(self.report.damage) or ()
+        except UnreadableError as error:
+            self.report.fail(error)
+            return ()
 
     @property
     def log_start(self) -> int | None:

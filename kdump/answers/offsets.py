@@ -16,7 +16,7 @@ from kdump.answers.collector import Collector, Needs, keep_best
 from kdump.answers.producer_state import ProducerReplay
 from kdump.answers.question import EXIT_STATUS, LineTable, LogQuestion, option
 from kdump.answers.topic_configs import tiered_topics
-from kdump.errors import DamageError, UnreadableError
+from kdump.errors import DamageError
 from kdump.formats.time_index import TimeIndex
 from kdump.internal_topics import cluster_metadata
 from kdump.segments.regions import Damage
@@ -207,7 +207,7 @@ class _PartitionPass:
         self._earliest = place.earliest(self._first, is_remote=facts.remote.get(key[0]))
         self._high_watermark = place.high_watermark
         epoch = facts.leader_epochs.get(key)
-        self._epoch = _newest_epoch(place) if epoch is None else epoch
+        self._epoch = max((one.epoch for one in place.leader_epochs()), default=None) if epoch is None else epoch
         self._place = place
         self._producers = ProducerReplay(place)
         self.times = TimeLookup(segments, times, self._earliest)
@@ -273,15 +273,6 @@ class _PartitionPass:
                 f" {shown_in(damage, self._place.partition.folder)}"
             )
         return self._largest_timestamp, None
-
-
-def _newest_epoch(place: Place) -> int | None:
-    try:
-        entries = place.partition.leader_epochs(place.report.damage)
-    except UnreadableError as error:
-        place.report.fail(error)
-        return None
-    return max((entry.epoch for entry in entries or ()), default=None)
 
 
 HELP: Final = f"""Show the first offset and the end offset of each partition.

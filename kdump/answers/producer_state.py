@@ -13,6 +13,7 @@ from kdump.log_dirs import file_names
 from kdump.log_dirs.files import read_file
 from kdump.records.record_batch import Batches
 from kdump.segments import resync
+from kdump.segments.log_end import LogEnd
 from kdump.segments.regions import DATA, Damage
 from kdump.transaction_replay.replay import OpenTransaction, Replay
 
@@ -147,6 +148,7 @@ class ProducerReplay:
         self.from_snapshot = False
         self.doubted: set[int] = set()
         """The producers with an open transaction whose end marker may be in unreadable bytes."""
+        self._epochs = place.leader_epochs()
         segments = place.partition.segments
         self._last_base = (segments[-1].base_offset or 0) if segments else 0
         limit = self._last_base if before is None else before
@@ -227,8 +229,8 @@ class ProducerReplay:
 
     @property
     def rank(self) -> tuple[int, int]:
-        """The leader epoch and the offset at the log end. The replica with the greatest rank is the most current."""
-        return self.leader_epoch, self.end_offset
+        """The rank of the replica (:attr:`LogEnd.rank`)."""
+        return LogEnd(self.end_offset, self.leader_epoch).with_epochs(self._epochs).rank
 
 
 def _snapshots(place: Place) -> Iterator[ProducerSnapshot]:

@@ -16,12 +16,14 @@ from kdump.formats.record_layout import BATCH_HEADER, CODEC_MASK, MAGIC_2
 from kdump.internal_topics.decode import decode
 from kdump.internal_topics.transaction_state import STATES, TOPIC
 from kdump.primitives.wire import read_varint
+from kdump.segments.log_end import LogEnd
 from kdump.segments.regions import Trailing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from kdump.answers.collector import Place
+    from kdump.formats.leader_epoch import EpochEntry
     from kdump.log_dirs.partition import Segment
     from kdump.records.record_batch import Batches
     from kdump.segments.regions import Damage
@@ -68,12 +70,12 @@ class _CoordinatorLog:
     lost: set[int] = field(default_factory=set)
     is_unreadable: bool = False
     """Whether states are lost, so that some transactional ids may be missing."""
-    leader_epoch: int = -1
-    end_offset: int = 0
+    end: LogEnd = LogEnd(0)
+    epochs: tuple[EpochEntry, ...] = ()
 
     @property
     def rank(self) -> tuple[int, int]:
-        return self.leader_epoch, self.end_offset
+        return self.end.with_epochs(self.epochs).rank
 
 
 class TransactionalIds(Collector):
@@ -88,7 +90,8 @@ class TransactionalIds(Collector):
     def begin(self, place: Place) -> Needs:
         if place.partition.topic != TOPIC or place.partition.partition is None:
             return Needs.FILES
-        self._log, self._note = _CoordinatorLog(place.partition.partition), place.report.note
+        self._log = _CoordinatorLog(place.partition.partition, epochs=place.leader_epochs())
+        self._note = place.report.note
         return Needs.RECORDS
 
     @property
@@ -106,7 +109,7 @@ class TransactionalIds(Collector):
         if batches.batch_count > 1:
             return 0
         batch = batches.first
-        log.leader_epoch, log.end_offset = batch.leader_epoch, batch.last_offset + 1
+        log.end = LogEnd(batch.last_offset + 1, batch.leader_epoch)
         if batch.is_control:
             return None
         try:

@@ -14,7 +14,7 @@ from heapq import heappop, heappush
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
-from kdump.errors import Reporter, StoreError, UnreadableError, first_of, many_are
+from kdump.errors import Reporter, StoreError, UnreadableError, discard, first_of, many_are
 from kdump.log_dirs.file_names import Name, folder_name, folder_name_in, leftover_state
 from kdump.primitives.wire import INT64_END
 from kdump.segments.log_end import LogEnd, end_of_log
@@ -269,7 +269,7 @@ def _links(folder: str) -> int:
 
 def _others(found: list[Partition], are_copies: _AreCopies) -> Iterator[Partition]:
     ends = [(_end(one), one) for one in found]
-    ranked = sorted(ends, key=lambda pair: (pair[0].epoch, pair[0].offset, -_first(pair[1])), reverse=True)
+    ranked = sorted(ends, key=lambda pair: (*pair[0].rank, -_first(pair[1])), reverse=True)
     kept: list[tuple[LogEnd, Partition]] = []
     for end, one in ranked:
         if any(are_copies(one, end, other, best) for best, other in kept):
@@ -303,6 +303,11 @@ def _first(partition: Partition) -> int:
 def _end(partition: Partition) -> LogEnd:
     """Return the end of a log, or UNKNOWN if a segment is unreadable. The reader of the replica reports it."""
     try:
-        return end_of_log(partition)
+        end = end_of_log(partition)
     except UnreadableError:
         return UNKNOWN
+    try:
+        return end.with_epochs(partition.leader_epochs(discard) or ())
+    except UnreadableError as error:
+        _raise_of_store(error)
+        return end

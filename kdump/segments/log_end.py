@@ -34,9 +34,10 @@ from kdump.segments import resync, walk
 from kdump.segments.regions import DATA, Damage, Trailing
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from kdump.errors import Reporter
+    from kdump.formats.leader_epoch import EpochEntry
     from kdump.log_dirs.files import Files, Source
     from kdump.log_dirs.partition import Partition, Segment
 
@@ -68,6 +69,18 @@ class LogEnd(NamedTuple):
 
     offset: int
     epoch: int = -1
+
+    def with_epochs(self, entries: Iterable[EpochEntry]) -> LogEnd:
+        """Return this end with the newest leader epoch of the log. ``entries`` are those of leader-epoch-checkpoint.
+
+        A leader without new records has its epoch only in the checkpoint. Entries after the log end do not count.
+        """
+        return LogEnd(self.offset, max([self.epoch, *(one.epoch for one in entries if one.start_offset <= self.offset)]))
+
+    @property
+    def rank(self) -> tuple[int, int]:
+        """The leader epoch, then the offset: the replica with the greatest rank is the most current (KIP-101)."""
+        return self.epoch, self.offset
 
 
 def end_of_log(partition: Partition) -> LogEnd:

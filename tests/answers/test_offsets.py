@@ -13,7 +13,9 @@ from kdump.formats.time_index import TimestampOffset
 from testing import forge
 from testing.processes import kdump, on_a_terminal
 from tests.helpers.asking import ask
-from tests.helpers.log_dirs import checkpoint, write
+from tests.helpers.group_topics import batches as group_batches
+from tests.helpers.group_topics import commit_key, commit_value
+from tests.helpers.log_dirs import checkpoint, replica, write
 from tests.helpers.segments import COMMIT, data, marker
 
 
@@ -184,3 +186,25 @@ def test_a_topic_has_remote_storage_if_kafka_reads_its_config_as_true(value, rem
     fields = {"resourceType": 2, "resourceName": "orders", "name": "remote.storage.enable", "value": value}
     image.handlers["ConfigRecord"](fields)
     assert facts_of(image).remote == {"orders": remote}
+
+
+@pytest.mark.parametrize("command", ["offsets", "groups"])
+def test_a_leader_without_new_records_is_newer_than_a_longer_old_replica(tmp_path, command):
+    """LeaderEpochFileCache.assign: a new leader writes its epoch into the checkpoint before it appends a record."""
+    old = b"".join(data(n, leader_epoch=3) for n in range(12))
+    empty = replica(tmp_path / "1", {20: b""}, epochs={3: 0, 5: 20}).parent
+    idle = replica(tmp_path / "1", {0: data(0, 10, leader_epoch=3)}, name="idle-0", epochs={3: 0, 5: 10}).parent
+    replica(tmp_path / "2", {0: old}, epochs={3: 0})
+    replica(tmp_path / "2", {0: old}, name="idle-0", epochs={3: 0})
+    lost = replica(tmp_path / "3", {0: data(0, 9, leader_epoch=4)}, name="idle-0", epochs={3: 0, 9: 10}).parent
+    assert empty == idle
+    commits = [(commit_key("app", name), commit_value(1)) for name in ("orders", "idle")]
+    replica(tmp_path / "1", {0: group_batches(*commits)}, name="__consumer_offsets-0")
+    name = {"offsets": "latest", "groups": "logEndOffset"}[command]
+    for folders in ([idle, tmp_path / "2"], [tmp_path / "2", idle]):
+        lines, _ = ask(command, *folders)
+        assert {line["topic"]: line[name] for line in lines if name in line and line["topic"][0] != "_"} == {
+            "orders": 20, "idle": 10,
+        }  # fmt: skip
+    lines, _ = ask(command, tmp_path / "2", lost, tmp_path / "1", "--topic", "idle")
+    assert [line[name] for line in lines if name in line] == [10]  # the epoch 9 began after the end of the third log

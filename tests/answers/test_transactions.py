@@ -10,7 +10,7 @@ from kdump.formats.producer_snapshot import ProducerEntry
 from testing import forge
 from testing.processes import kdump
 from tests.helpers.asking import ask
-from tests.helpers.log_dirs import write
+from tests.helpers.log_dirs import replica, write
 from tests.helpers.segments import ABORT, COMMIT, data, marker
 
 NOW = 1_700_000_000_000
@@ -198,6 +198,16 @@ def test_replicas_agree_or_the_difference_is_named(tmp_path):
         difference["text"] == f"producer 7 has an open transaction from offset 0 on in {two}, but not in this replica"
     )
     assert transactions(two, one, "--jobs", "2")[:2] == (found, [difference])
+
+
+def test_states_are_those_of_the_replica_with_the_newest_epoch(tmp_path):
+    new, old = tmp_path / "1", tmp_path / "2"
+    write(new, "orders-0", {0: hung()})
+    replica(new, {0: state(0, "tx", status=COMPLETE_COMMIT)}, name="__transaction_state-0", epochs={0: 0, 2: 1})
+    states = state(0, "tx", status=COMPLETE_COMMIT) + state(1, "tx", partitions=[("orders", 0)])
+    replica(old, {0: states}, name="__transaction_state-0", epochs={0: 0})
+    (found,), (known,), _ = transactions(new, old)
+    assert (found["transactionalId"], known["state"]) == (None, "CompleteCommit")
 
 
 def test_a_cut_state_leaves_the_transactions_of_its_id_alone(tmp_path):

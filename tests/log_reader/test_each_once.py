@@ -11,6 +11,7 @@ from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_dirs.local import LocalFile
 from kdump.log_reader import replicas
 from testing import forge
+from tests.helpers.log_dirs import replica
 from tests.helpers.segments import data
 from tests.log_dirs.test_tiered import local
 
@@ -37,6 +38,12 @@ def test_a_replica_that_cannot_be_read_is_not_left_out_for_a_shorter_one(monkeyp
     ]
     assert f"{closed}: byte 0: Input/output error" in said
     assert "1 folder is left out, because another replica of the partition has the newest leader epoch" in said
+
+
+def test_an_epoch_without_records_makes_a_replica_the_newest(tmp_path):
+    kept = replica(tmp_path / "1", {0: data(0, 10, leader_epoch=3)}, epochs={3: 0, 5: 10})
+    replica(tmp_path / "2", {0: data(0, 12, leader_epoch=3)}, epochs={3: 0})
+    assert [folders for folders, _ in both_ways([str(tmp_path)])] == [[str(kept)]] * 2
 
 
 OPTION = "--every-replica"

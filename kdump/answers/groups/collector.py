@@ -108,7 +108,8 @@ class LogEnds(Collector):
         ):
             return Needs.FILES
         end = end_of_log(place.partition)
-        self._end = StableEnd(max(end.offset, place.log_start or 0), None, topic_id, (end.epoch, end.offset))
+        rank = end.with_epochs(place.leader_epochs()).rank
+        self._end = StableEnd(max(end.offset, place.log_start or 0), None, topic_id, rank)
         replay = ProducerReplay(place, before=end.offset)
         size = size_after(place.partition, replay.since)
         if self.stable or size <= NEAR:

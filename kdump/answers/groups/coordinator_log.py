@@ -23,12 +23,14 @@ from kdump.internal_topics.decode import decode
 from kdump.internal_topics.schema import by_type
 from kdump.records import control
 from kdump.segments.batch_runs import Run
+from kdump.segments.log_end import LogEnd
 from kdump.segments.regions import Damage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from kdump.answers.collector import AnswerLine, Place
+    from kdump.formats.leader_epoch import EpochEntry
     from kdump.records.record_batch import Batches, BriefRecord, RecordBatch
     from kdump.segments.regions import Trailing
 
@@ -49,7 +51,13 @@ class TopicLog:
         self.lost: list[Lost] = []
         self.unread: dict[str, tuple[int, int]] = {}
         """Reason -> the first offset and the number of the records that cannot be decoded."""
-        self.end_offset = 0
+        self.end = LogEnd(0)
+        self.epochs: tuple[EpochEntry, ...] = ()
+        """The entries of the replica's leader-epoch-checkpoint."""
+
+    @property
+    def rank(self) -> tuple[int, int]:
+        return self.end.with_epochs(self.epochs).rank
 
     def take(self, records: Sequence[BriefRecord], producer: int, counts: Sequence[int]) -> None:
         """Add the records of one or more batches of ``producer`` (-1: none). ``counts``: records per batch."""
@@ -71,7 +79,7 @@ class TopicLog:
         return batches.batch_count
 
     def _add(self, batch: RecordBatch) -> None:
-        self.end_offset = batch.last_offset + 1
+        self.end = LogEnd(batch.last_offset + 1, batch.leader_epoch)
         try:
             records = [(one.offset, one.timestamp, one.key, one.value, one.size) for one in batch.records()]
             producer = -1 if batch.producer_id is None else batch.producer_id
@@ -88,7 +96,8 @@ class TopicLog:
             return 0
         records, taken = run.brief_records()
         if taken:
-            self.end_offset = run.field("last_offset", taken - 1) + 1
+            last = taken - 1
+            self.end = LogEnd(run.field("last_offset", last) + 1, run.field("partition_leader_epoch", last))
         if records:
             self.take(records, -1, run.column("records_count", 0, taken))
         return taken
@@ -103,7 +112,7 @@ class TopicLog:
 
 
 class TopicLogs(Collector):
-    """Collects partitions of coordinators' topics. It keeps the replica with the greatest end offset."""
+    """Collects partitions of coordinators' topics. It keeps the replica with the greatest rank."""
 
     def __init__(self) -> None:
         self.logs: dict[tuple[str, int], TopicLog] = {}
@@ -117,7 +126,10 @@ class TopicLogs(Collector):
     def begin(self, place: Place) -> Needs:
         self._key = place.key or ("", 0)
         self._now = self.log_of(*self._key)
-        return Needs.FILES if self._now is None else Needs.RECORDS
+        if self._now is None:
+            return Needs.FILES
+        self._now.epochs = place.leader_epochs()
+        return Needs.RECORDS
 
     def add(self, batches: Batches) -> int | None:
         return None if self._now is None else self._now.add(batches)
@@ -128,11 +140,11 @@ class TopicLogs(Collector):
 
     def end(self) -> None:
         if self._now is not None:
-            keep_best(self.logs, {self._key: self._now}, attrgetter("end_offset"))
+            keep_best(self.logs, {self._key: self._now}, attrgetter("rank"))
             self._now = None
 
     def merge(self, other: TopicLogs) -> None:
-        keep_best(self.logs, other.logs, attrgetter("end_offset"))
+        keep_best(self.logs, other.logs, attrgetter("rank"))
 
     def missing(self) -> Iterator[AnswerLine]:
         """Yield lines of the lost and the undecodable records of each partition."""

@@ -178,6 +178,19 @@ def test_of_two_replicas_the_longer_one_counts(tmp_path):
     assert line["offset"] == 6
 
 
+def test_of_two_replicas_the_one_with_the_newest_epoch_counts(tmp_path):
+    """KIP-101: the other one truncates its longer tail when it follows the leader."""
+    old = [forge.batch([forge.record(KEY, commit_value(n))], base_offset=n, leader_epoch=3) for n in range(5)]
+    new = forge.batch([forge.record(KEY, commit_value(60))], base_offset=2, leader_epoch=5)
+    newest = write(tmp_path / "b", b"".join(old[:2]) + new)
+    write(tmp_path / "a", b"".join(old))
+    write(tmp_path / "c", b"".join(old))
+    assert [line["offset"] for line in offsets(tmp_path).values()] == [60]
+    write(newest, b"".join(old[:2]))
+    (newest / "__consumer_offsets-0" / "leader-epoch-checkpoint").write_text("0\n2\n3 0\n5 2\n")
+    assert [line["offset"] for line in offsets(tmp_path).values()] == [1]
+
+
 def test_history_marks_rewinds_and_outcomes(tmp_path):
     content = batches((KEY, commit_value(5)), (KEY, commit_value(3)), (KEY, None), (KEY, commit_value(1)))
     content += batches((KEY, commit_value(9)), first=4, producer=42) + marker(5, 42, ABORT)
