@@ -11,10 +11,12 @@ import posixpath
 from dataclasses import fields, is_dataclass
 from enum import IntEnum
 from functools import cache
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Protocol, Self, TypeVar
 
 from kdump.errors import SILENT, Reporter, UnreadableError
-from kdump.log_dirs.file_names import LEADER_EPOCHS, Name
+from kdump.formats.partition_metadata import ZERO_ID
+from kdump.log_dirs.file_names import LEADER_EPOCHS, PARTITION_METADATA, Name
 from kdump.primitives.terminal import path_text
 from kdump.segments.log_end import end_of_segment
 
@@ -96,6 +98,18 @@ class Place(NamedTuple):
         """The high watermark in the checkpoint, or None. A running broker writes the checkpoint every few seconds."""
         return None if self.key is None else self.log_dir.high_watermarks.get(self.key)
 
+    def other_id(self, current_ids: Mapping[str, bytes]) -> bytes | None:
+        """Return the folder's topic id if ``current_ids`` has another id for the topic's name, else None.
+
+        The topic was deleted and created again. A starting broker makes such a folder stray. Raises UnreadableError.
+        """
+        current = current_ids.get(self.partition.topic or "")
+        if current is None:
+            return None
+        known = self.known(PARTITION_METADATA)
+        own = self.partition.topic_id(self.report.damage) if known is None else known.topic_id
+        return None if own in {None, ZERO_ID, current} else own
+
     def leader_epochs(self) -> tuple[EpochEntry, ...]:
         """Return the entries of leader-epoch-checkpoint; empty without a valid file. ``report`` receives problems."""
         if (known := self.known(LEADER_EPOCHS)) is not None:
@@ -130,6 +144,8 @@ class Collector:
     damaged ranges, in file order. Collectors share one pass, so a collector may get more batches than it needs.
     """
 
+    current_ids: Mapping[str, bytes] = MappingProxyType({})
+    """Topic -> its id in the metadata log. The collector gets no folder of this name with another topic id."""
     takes_control_runs: ClassVar[bool] = False
     """Whether ``add`` accepts runs of control batches. If not, ``add`` is called for each control batch."""
 

@@ -13,6 +13,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 from kdump.answers.collector import Collector, Needs, keep_best
+from kdump.answers.metadata.image import topic_ids
 from kdump.answers.producer_state import ProducerReplay
 from kdump.answers.question import EXIT_STATUS, LineTable, LogQuestion, option
 from kdump.answers.topic_configs import tiered_topics
@@ -137,15 +138,16 @@ class PartitionOffsets:
 
 
 class OffsetsFacts(NamedTuple):
-    """Facts from the metadata log: the leader epoch of each partition, and whether a topic has remote storage."""
+    """Facts from the metadata log: leader epochs of partitions, whether topics have remote storage, and their ids."""
 
     leader_epochs: Mapping[tuple[str, int], int]
     remote: Mapping[str, bool]
+    current_ids: Mapping[str, bytes]
 
 
 def facts_of(image: ClusterImage | None) -> OffsetsFacts:
     if image is None:
-        return OffsetsFacts({}, {})
+        return OffsetsFacts({}, {}, {})
     topics = image.topics.by_name
     epochs = {
         (name, number): partition.leader_epoch
@@ -153,7 +155,7 @@ def facts_of(image: ClusterImage | None) -> OffsetsFacts:
         for number, partition in topic.partitions.items()
     }
     tiered = tiered_topics(image)
-    return OffsetsFacts(epochs, {name: name in tiered for name in topics})
+    return OffsetsFacts(epochs, {name: name in tiered for name in topics}, topic_ids(image))
 
 
 class Offsets(Collector):
@@ -162,6 +164,7 @@ class Offsets(Collector):
     def __init__(self, times: Sequence[int] = (), facts: OffsetsFacts | None = None) -> None:
         self._times = tuple(dict.fromkeys(times))
         self._facts = facts or facts_of(None)
+        self.current_ids = self._facts.current_ids
         self._found: dict[tuple[str, int], tuple[tuple[int, int], PartitionOffsets]] = {}
         self._partition: _PartitionPass | None = None
 

@@ -16,7 +16,7 @@ from kdump.formats.record_layout import BATCH_HEADER, CODEC_MASK, MAGIC_2
 from kdump.internal_topics.decode import decode
 from kdump.internal_topics.transaction_state import STATES, TOPIC
 from kdump.primitives.wire import read_varint
-from kdump.segments.log_end import LogEnd
+from kdump.segments.log_end import NO_END, LogEnd
 from kdump.segments.regions import Trailing
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class _CoordinatorLog:
     lost: set[int] = field(default_factory=set)
     is_unreadable: bool = False
     """Whether states are lost, so that some transactional ids may be missing."""
-    end: LogEnd = LogEnd(0)
+    end: LogEnd = NO_END
     epochs: tuple[EpochEntry, ...] = ()
 
     @property

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Final, Literal, NamedTuple, TypeAlias
 
 from kdump.answers.collector import Collector, Needs, Reading
-from kdump.answers.metadata.image import partition_count
+from kdump.answers.metadata.image import partition_count, topic_ids
 from kdump.answers.producer_state import ProducerReplay
 from kdump.answers.question import EXIT_STATUS, LineTable, LogQuestion, option
 from kdump.answers.transactional_ids import TransactionalId, TransactionalIds
@@ -23,7 +23,7 @@ from kdump.primitives.timestamps import iso_or_ms
 from kdump.records.record_batch import Batches
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from kdump.answers.collector import AnswerLine, Place
     from kdump.answers.log_dir_pass import LogDirPass
@@ -174,7 +174,9 @@ class Transactions(Collector):
         max_timeout: int = MAX_TIMEOUT,
         coordinators: int | None = None,
         ids: TransactionalIds | None = None,
+        current_ids: Mapping[str, bytes] | None = None,
     ) -> None:
+        self.current_ids = current_ids or {}
         self._asked = asked
         self._lines = lines or AbortLines()
         self._max_timeout = max_timeout
@@ -496,6 +498,7 @@ def _collector(asking: Asking, options: TransactionsOptions) -> Transactions:
         AbortLines(options.bootstrap_server, options.release),
         max_timeout=options.max_timeout,
         coordinators=partition_count(asking.image, transaction_state.TOPIC),
+        current_ids=topic_ids(asking.image),
     )
 
 

@@ -13,10 +13,10 @@ from itertools import compress
 from typing import TYPE_CHECKING
 
 from kdump.answers.disk_usage import DiskUsage
-from kdump.answers.groups.collector import TOPICS, ConsumerGroups, GroupsWanted, LogEnds
+from kdump.answers.groups.collector import TOPICS, ConsumerGroups, GroupsWanted
 from kdump.answers.log_dir_pass import LogDirPass, PassTap, gather_with
 from kdump.answers.log_events import DamagedRanges, LogEvents
-from kdump.answers.metadata.image import image_of, partition_count, topic_names
+from kdump.answers.metadata.image import image_of, partition_count, topic_ids, topic_names
 from kdump.answers.retention import Retention, copied_offsets
 from kdump.answers.statistics import Statistics
 from kdump.answers.topic_configs import TopicConfigs
@@ -98,12 +98,15 @@ def collectors_for(
         usage=DiskUsage(),
         statistics=Statistics(hours=True, spares=spares(logs, discard)),
         retention=Retention(TopicConfigs(image, configs), copied=copied),
-        transactions=Transactions(asked, coordinators=partition_count(image, transaction_state.TOPIC)),
+        transactions=Transactions(
+            asked, coordinators=partition_count(image, transaction_state.TOPIC), current_ids=topic_ids(image)
+        ),
         groups=ConsumerGroups(GroupsWanted(partitions=asked)),
         damage=DamagedRanges(),
         events=LogEvents(),
     )
     answer.groups.ends.topic_ids.update(topic_names(image))
+    answer.groups.current_ids = topic_ids(image)
     return answer
 
 
@@ -193,7 +196,6 @@ def _feed(asked: Wanted, into: ReportCollectors, partitions: Sequence[Partition]
 
 
 def _look_up_ends(into: ReportCollectors, partitions: Sequence[Partition], report: Reporter) -> None:
-    wanted = into.groups.partitions()
-    into.groups.ends = LogEnds(wanted, into.groups.ends.topic_ids)
-    if wanted:
+    into.groups.ends = into.groups.log_ends()
+    if into.groups.partitions():
         LogDirPass([into.groups.ends], report).run(live_of(partitions))

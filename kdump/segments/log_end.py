@@ -75,12 +75,17 @@ class LogEnd(NamedTuple):
 
         A leader without new records has its epoch only in the checkpoint. Entries after the log end do not count.
         """
-        return LogEnd(self.offset, max([self.epoch, *(one.epoch for one in entries if one.start_offset <= self.offset)]))
+        epochs = [one.epoch for one in entries if one.start_offset <= self.offset]
+        return LogEnd(self.offset, max([self.epoch, *epochs]))
 
     @property
     def rank(self) -> tuple[int, int]:
         """The leader epoch, then the offset: the replica with the greatest rank is the most current (KIP-101)."""
         return self.epoch, self.offset
+
+
+NO_END: Final = LogEnd(0)
+"""The end of a log without batches that begins at offset 0."""
 
 
 def end_of_log(partition: Partition) -> LogEnd:

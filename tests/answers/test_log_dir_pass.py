@@ -9,11 +9,16 @@ import pytest
 from kdump.answers.collector import Collector, Needs, Reading
 from kdump.answers.log_dir_pass import Collectors, LogDirPass, feed, gather_with
 from kdump.errors import KdumpError, Reporter
+from kdump.formats.partition_metadata import PartitionMetadata, encode
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_dirs.log_dir_state import LogDirStates
 from kdump.primitives.processes import Processes
+from testing import forge
 from testing.forge import batch, record
 from tests.helpers.asking import ask
+from tests.helpers.group_topics import commit_key, commit_value
+from tests.helpers.log_dirs import replica
+from tests.helpers.metadata_records import metadata_value
 from tests.helpers.segments import data
 
 
@@ -157,3 +162,25 @@ def test_progress_counts_what_is_done_within_a_segment(tmp_path):
     assert sum(done) == sum(sizes)
     assert sum(size > 0 for size in done) > len(sizes)
     assert max(done) < len(large)
+
+
+@pytest.mark.parametrize("jobs", [(), ("--jobs", "2")])
+def test_a_folder_of_a_deleted_topic_is_no_replica_of_its_successor(tmp_path, jobs):
+    """A starting broker makes it stray (KAFKA-15605): its log is longer and its leader epoch higher."""
+    old, new = bytes(range(16)), bytes(range(1, 17))
+    stale = replica(tmp_path / "1", {0: data(0, 9, leader_epoch=9) + data(9, producer=7, leader_epoch=9)})
+    live = replica(tmp_path / "2", {0: data(0, 5, leader_epoch=0)})
+    for folder, topic_id in ((stale, old), (live, new)):
+        (folder / "partition.metadata").write_bytes(encode(PartitionMetadata(0, topic_id)))
+    topic = forge.record(None, metadata_value("TopicRecord", name="orders", topicId=new))
+    replica(tmp_path / "2", {0: forge.batch([topic])}, name="__cluster_metadata-0")
+    group = forge.record(commit_key("app"), commit_value(3))
+    replica(tmp_path / "2", {0: forge.batch([group])}, name="__consumer_offsets-0")
+    found = {}
+    for command in ("offsets", "groups", "transactions", "producers"):
+        lines, said = ask(command, tmp_path / "1", tmp_path / "2", "--topic", "orders", *jobs)
+        found[command] = [line for line in lines if line.get("topic") == "orders"]
+        assert said.count(f"note: {stale}: left out, because its topic id is AAECAwQFBgcICQoLDA0ODw, but orders") == 1
+    assert [line["latest"] for line in found["offsets"]] == [5]
+    assert [line["lag"] for line in found["groups"]] == [2]
+    assert found["transactions"] == found["producers"] == []

@@ -25,7 +25,7 @@ from kdump.answers.groups.lines import (
 )
 from kdump.answers.groups.writers import GroupWriters
 from kdump.answers.log_dir_pass import size_after
-from kdump.answers.metadata.image import topic_names
+from kdump.answers.metadata.image import topic_ids, topic_names
 from kdump.answers.producer_state import ProducerReplay
 from kdump.answers.question import LineTable, LogQuestion, option
 from kdump.errors import UsageError
@@ -322,6 +322,12 @@ class ConsumerGroups(TopicLogs):
                 found.update((key.topic_id, key.partition) for key in log.held if self.wanted.takes(key.group_id))
         return found
 
+    def log_ends(self) -> LogEnds:
+        """Return an empty collector of the log ends of :meth:`partitions`. It has the options of ``ends``."""
+        ends = LogEnds(self.partitions(), self.ends.topic_ids, stable=self.ends.stable)
+        ends.current_ids = self.current_ids
+        return ends
+
     def answer(self, at: int) -> Iterator[AnswerLine]:
         reader = CommitReader(self.ends, self.wanted.retention_ms, at)
         shares = self._share_partitions()
@@ -462,9 +468,13 @@ def collector_of(asking: Asking, options: GroupsOptions) -> ConsumerGroups | Gro
     if options.top is not None and (options.history or options.stable):
         raise UsageError(RANKS_ALONE)
     wanted = GroupsWanted(options.group, asking.asked, history=options.history, retention_ms=options.retention_ms)
+    current_ids = topic_ids(asking.image)
     if options.top is not None:
-        return GroupWriters(options.top, wanted.takes, wanted.takes_partition if asking.asked.is_choosy else None)
+        writers = GroupWriters(options.top, wanted.takes, wanted.takes_partition if asking.asked.is_choosy else None)
+        writers.current_ids = current_ids
+        return writers
     collector = ConsumerGroups(wanted)
+    collector.current_ids = current_ids
     collector.ends = LogEnds(topic_ids=topic_names(asking.image), stable=options.stable)
     return collector
 
@@ -473,7 +483,7 @@ def feed_groups(collector: ConsumerGroups | GroupWriters, found: Sequence[Partit
     """Read the coordinators' topics, then for :class:`ConsumerGroups` the log ends of partitions with offsets."""
     feed(collector, [one for one in found if one.topic in TOPICS])
     if isinstance(collector, ConsumerGroups):
-        collector.ends = LogEnds(collector.partitions(), collector.ends.topic_ids, stable=collector.ends.stable)
+        collector.ends = collector.log_ends()
         feed(collector.ends, found)
 
 

@@ -23,7 +23,7 @@ from kdump.internal_topics.decode import decode
 from kdump.internal_topics.schema import by_type
 from kdump.records import control
 from kdump.segments.batch_runs import Run
-from kdump.segments.log_end import LogEnd
+from kdump.segments.log_end import NO_END, LogEnd
 from kdump.segments.regions import Damage
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class TopicLog:
         self.lost: list[Lost] = []
         self.unread: dict[str, tuple[int, int]] = {}
         """Reason -> the first offset and the number of the records that cannot be decoded."""
-        self.end = LogEnd(0)
+        self.end = NO_END
         self.epochs: tuple[EpochEntry, ...] = ()
         """The entries of the replica's leader-epoch-checkpoint."""
 
