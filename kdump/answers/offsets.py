@@ -13,10 +13,9 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 from kdump.answers.collector import Collector, Needs, keep_best
-from kdump.answers.metadata.image import topic_ids
 from kdump.answers.producer_state import ProducerReplay
 from kdump.answers.question import EXIT_STATUS, LineTable, LogQuestion, option
-from kdump.answers.topic_configs import tiered_topics
+from kdump.answers.topic_configs import tiered_topics, topic_ids
 from kdump.errors import DamageError
 from kdump.formats.time_index import TimeIndex
 from kdump.internal_topics import cluster_metadata

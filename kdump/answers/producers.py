@@ -13,9 +13,9 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from kdump.answers.collector import Collector, Needs, Reading, keep_best
-from kdump.answers.metadata.image import topic_ids
 from kdump.answers.producer_state import ProducerReplay
 from kdump.answers.question import EXIT_STATUS, LineTable, LogQuestion, option
+from kdump.answers.topic_configs import topic_ids
 from kdump.internal_topics import cluster_metadata, consumer_offsets
 from kdump.primitives.wire import INT32_MAX
 from kdump.segments.regions import Damage

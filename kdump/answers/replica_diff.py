@@ -14,6 +14,7 @@ from kdump.answers.collector import once
 from kdump.answers.log_copy import LogCopy, differences, lineage
 from kdump.answers.question import LineTable, LogQuestion, option
 from kdump.errors import Reporter, UnreadableError, first_of, many
+from kdump.formats.partition_metadata import ZERO_ID, id_text
 from kdump.primitives.encodings import to_text
 
 if TYPE_CHECKING:
@@ -149,11 +150,11 @@ class _Counts:
     def same(self) -> bool:
         return not (self.left or self.right or self.differ)
 
-    def verdict(self, damaged: bool) -> Verdict:
+    def verdict(self, damaged: bool, *, are_one_topic: bool) -> Verdict:
         """Return the verdict, as HELP describes it. ``damaged``: at least one side has unreadable bytes."""
         if self.same:
             return "same"
-        if self.same_epoch or (damaged and (self.below_ends or self.differ)):
+        if self.same_epoch or (self.differ and not are_one_topic) or (damaged and (self.below_ends or self.differ)):
             return "different"
         if self.differ or self.truncate_to is not None:
             return "diverged"
@@ -170,7 +171,8 @@ def compare(
     """Yield the differences of two replicas (if ``records``), then the PairDifference. Raises UnreadableError."""
     topic, number = left.place.key or ("", 0)
     one, other = lineage(left.place.partition, report), lineage(right.place.partition, report)
-    stale, cut = _truncation(one, other)
+    ids = _different_ids(left.place, right.place)
+    stale, cut = _truncation(one, other) if ids is None else (None, None)
     counts = _Counts((one, other), stale, cut)
     start = max(left.log_start, right.log_start)
     with (
@@ -188,7 +190,7 @@ def compare(
         sides: tuple[tuple[Side, LogCopy], ...] = (("left", left_log), ("right", right_log))
         damaged = tuple(side for side, log in sides if log.damaged)
         truncated = tuple(side for side, log in sides if log.truncated)
-    verdict = counts.verdict(bool(damaged))
+    verdict = counts.verdict(bool(damaged), are_one_topic=ids is None)
     yield PairDifference(
         topic=topic,
         partition=number,
@@ -210,8 +212,15 @@ def compare(
         stale=stale,
         loses=counts.loses,
         damaged=damaged,
-        because=_because(verdict, counts, damaged, truncated),
+        because=_because(verdict, counts, damaged, truncated, ids),
     )
+
+
+def _different_ids(left: Place, right: Place) -> tuple[str, str] | None:
+    """Return the topic ids of both folders if they differ, else None. An absent or invalid file has no id."""
+    ids = [place.partition.topic_id(place.report.damage) for place in (left, right)]
+    one, other = (None if topic_id in {None, ZERO_ID} else topic_id for topic_id in ids)
+    return None if one is None or other is None or one == other else (id_text(one), id_text(other))
 
 
 def _truncation(left: Lineage, right: Lineage) -> tuple[Side | None, int | None]:
@@ -246,12 +255,24 @@ def _text(data: bytes | None) -> tuple[str | None, str | None]:
     return (None, None) if data is None else to_text(data, "auto")
 
 
-def _because(verdict: Verdict, counts: _Counts, damaged: tuple[Side, ...], truncated: tuple[Side, ...]) -> str:
+def _because(
+    verdict: Verdict,
+    counts: _Counts,
+    damaged: tuple[Side, ...],
+    truncated: tuple[Side, ...],
+    ids: tuple[str, str] | None,
+) -> str:
     one, other = counts.lineages
     if verdict == "same":
         return "every record is the same on both sides"
     missing = f"{many(counts.right, 'record')} missing only on the left, {counts.left} only on the right"
     if verdict == "different":
+        if ids is not None and counts.differ:
+            verb = "differs" if counts.differ == 1 else "differ"
+            return (
+                f"{many(counts.differ, 'record')} {verb}: the topic id is {ids[0]} on the left, {ids[1]} on the right, "
+                "so these are two topics of one name, and neither side follows the other"
+            )
         which = f"unreadable bytes on the {' and the '.join(damaged)} side"
         if counts.same_epoch:
             which = which if damaged else "the files do not show which side is wrong"
@@ -383,7 +404,8 @@ cleaned    one side or both lack records below their ends: most likely the
 diverged   the leader epochs differ: the side with the older epochs
            truncates its log at truncateTo when it follows the other, and
            loses the records from there on
-different  records differ within one leader epoch, or damage hides some
+different  records differ within one leader epoch or in two topics of one
+           name (by their topic ids), or damage hides some
 
 Segment boundaries, indexes, snapshots and log start offsets are not compared. Leader epochs come from
 leader-epoch-checkpoint, or from the batches if it lags. Without epochs (before Kafka 0.11) truncateTo is null.

@@ -10,9 +10,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Final, Literal, NamedTuple, TypeAlias
 
 from kdump.answers.collector import Collector, Needs, Reading
-from kdump.answers.metadata.image import partition_count, topic_ids
+from kdump.answers.metadata.image import partition_count
 from kdump.answers.producer_state import ProducerReplay
 from kdump.answers.question import EXIT_STATUS, LineTable, LogQuestion, option
+from kdump.answers.topic_configs import topic_ids
 from kdump.answers.transactional_ids import TransactionalId, TransactionalIds
 from kdump.errors import DamageError
 from kdump.internal_topics import cluster_metadata, transaction_state

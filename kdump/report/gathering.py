@@ -16,10 +16,10 @@ from kdump.answers.disk_usage import DiskUsage
 from kdump.answers.groups.collector import TOPICS, ConsumerGroups, GroupsWanted
 from kdump.answers.log_dir_pass import LogDirPass, PassTap, gather_with
 from kdump.answers.log_events import DamagedRanges, LogEvents
-from kdump.answers.metadata.image import image_of, partition_count, topic_ids, topic_names
+from kdump.answers.metadata.image import image_of, partition_count, topic_names
 from kdump.answers.retention import Retention, copied_offsets
 from kdump.answers.statistics import Statistics
-from kdump.answers.topic_configs import TopicConfigs
+from kdump.answers.topic_configs import TopicConfigs, topic_ids
 from kdump.answers.transactions import Transactions
 from kdump.checks import across_log_dirs, whole_partition
 from kdump.checks.log_dir import LogDirs

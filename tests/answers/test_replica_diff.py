@@ -8,6 +8,7 @@ from kdump.answers import replica_diff
 from kdump.answers.collector import Place, as_json
 from kdump.answers.replica_diff import BrokerReplica
 from kdump.errors import Reporter
+from kdump.formats.partition_metadata import PartitionMetadata, encode
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_dirs.log_dir_state import LogDirStates
 from kdump.primitives.processes import Processes
@@ -283,3 +284,20 @@ def test_a_folder_is_not_compared_with_itself_without_a_word(tmp_path):
         done = kdump("diff", left, other)
         assert (done.returncode, done.stderr.decode()) == (0, reported)
     assert kdump("diff", left, right).stderr == b""
+
+
+def test_folders_of_two_topics_with_one_name_do_not_follow_each_other(tmp_path):
+    """A fetch with another topic id is refused (INCONSISTENT_TOPIC_ID, KIP-516), so nothing is truncated."""
+    one = replica(tmp_path / "1", {0: data(0, 3, timestamp=5, leader_epoch=0)}, epochs={0: 0})
+    two = replica(tmp_path / "2", {0: data(0, 2, leader_epoch=0) + data(2, leader_epoch=4)}, epochs={0: 0, 4: 2})
+    for folder in (one, two):
+        (folder / "partition.metadata").write_bytes(encode(PartitionMetadata(0, bytes(range(16)))))
+    (line,), _ = ask(one.parent, two.parent)
+    assert (line["verdict"], line["stale"], line["truncateTo"]) == ("different", "left", 2)
+    (two / "partition.metadata").write_bytes(encode(PartitionMetadata(0, bytes(range(1, 17)))))
+    (line,), _ = ask(one.parent, two.parent)
+    assert (line["verdict"], line["stale"], line["truncateTo"], line["loses"]) == ("different", None, None, 0)
+    assert "the topic id is AAECAwQFBgcICQoLDA0ODw on the left, AQIDBAUGBwgJCgsMDQ4PEA on the right" in line["because"]
+    (two / f"{0:020}.log").write_bytes(data(0, 3, timestamp=5, leader_epoch=0))
+    (two / "leader-epoch-checkpoint").write_text("0\n1\n0 0\n")
+    assert ask(one.parent, two.parent)[0][0]["verdict"] == "same"

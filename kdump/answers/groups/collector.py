@@ -25,9 +25,10 @@ from kdump.answers.groups.lines import (
 )
 from kdump.answers.groups.writers import GroupWriters
 from kdump.answers.log_dir_pass import size_after
-from kdump.answers.metadata.image import topic_ids, topic_names
+from kdump.answers.metadata.image import topic_names
 from kdump.answers.producer_state import ProducerReplay
 from kdump.answers.question import LineTable, LogQuestion, option
+from kdump.answers.topic_configs import topic_ids
 from kdump.errors import UsageError
 from kdump.formats.partition_metadata import ZERO_ID, id_text
 from kdump.internal_topics import cluster_metadata, consumer_offsets, share_group_state
