@@ -359,9 +359,10 @@ def _around(part: Partition, offset: int) -> str:
             after = item.base_offset
     if before is None and after is None:
         return "no valid batch is in its segments" if part.segments else ""
+    log = "named part of the log" if part.unnamed else "log"
     if before is None:
-        return f"the log begins at offset {after}"
-    return f"the last offset of the log is {before}" if after is None else f"offset {after} follows offset {before}"
+        return f"the {log} begins at offset {after}"
+    return f"the last offset of the {log} is {before}" if after is None else f"offset {after} follows offset {before}"
 
 
 def _in_remote_storage(partitions: list[Partition], offset: int) -> str:

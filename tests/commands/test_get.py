@@ -75,6 +75,15 @@ def test_each_partition_without_the_offset_is_named(tmp_path):
     assert "a-0: the last offset of the log is 0; b-0: the log begins at offset 2000" in says
 
 
+def test_the_ends_of_one_named_segment_are_not_those_of_the_log(tmp_path):
+    contents = {base: forge.batch([forge.record(b"k", b"v")], base_offset=base) for base in (0, 5, 9)}
+    folder = log_dirs.write(tmp_path, "a-0", contents)
+    path = folder / f"{5:020}.log"
+    assert "the named part of the log begins at offset 5" in get("a-0@0", "--in", path, status=5)[1]
+    assert "the last offset of the named part of the log is 5" in get("a-0@9", "--in", path, status=5)[1]
+    assert "the last offset of the log is 9" in get("a-0@10", "--in", folder, status=5)[1]
+
+
 @pytest.mark.parametrize("what", ["@1", "foo-7@1"])
 def test_a_loose_segment_is_looked_into(tmp_path, what):
     path = tmp_path / "from the customer.log"
