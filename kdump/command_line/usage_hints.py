@@ -140,6 +140,7 @@ def _with_in(words: Sequence[str]) -> str | None:
             of_folder = f"{os.path.basename(os.path.normpath(path))}@{offset}"  # noqa: PTH119  pathlib is slow to import
             return _line([words[0], of_folder, IN, path])
     found: list[str] = []
+    words = [word for word in words if word != "--"]  # click takes no option after it
     for number, word in enumerate(words):
         is_value = number > 1 and words[number - 1].startswith("-")
         if number and not is_value and not word.startswith("-") and not _RECORD.fullmatch(word):

@@ -47,6 +47,7 @@ def test_bare_kdump_shows_how_it_is_used():
         (["offsets", "--max-messages", "3", "x"], b"No such option '--max-messages'."),
         (["check", "--format", "json", "x"], b"No such option '--format'. Did you mean '--output'?"),
         (["explain", "orders-0@5", "/var/kafka"], b"'--in'.\nhint: kdump explain orders-0@5 --in /var/kafka\n"),
+        (["get", "--", "o-0@5", "--in", "x"], b"'--in'.\nhint: kdump get o-0@5 --in x\n"),
         (["explain", "a b-0@5..7", "-o", "csv", "x y"], b"hint: kdump explain 'a b-0@5..7' -o csv --in 'x y'\n"),
         (
             ["get", "orders-0@5"],
