@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from kdump.errors import UsageError
+from kdump.errors import UnreadableError, UsageError
 from kdump.primitives.messages import did_you_mean
 from kdump.primitives.timestamps import duration, moment
 
@@ -140,16 +140,32 @@ def one_of(texts: Iterable[str], known: Iterable[T], name: Callable[[T], str], w
 
 
 def log_dirs(paths: Iterable[str]) -> tuple[str, ...]:
-    """Return the paths. ``/d1,/d2`` is split at commas if it does not exist itself, and one part exists or is a URI."""
+    """Return the paths. ``/d1,/d2`` is split at commas if it does not exist itself, and one part exists or is a URI.
+
+    It also exists if it is the path of a folder or file in an archive.
+    """
     found: list[str] = []
     for path in paths:
         parts = [part.strip() for part in path.split(",") if part.strip()]
         is_list = len(parts) > 1 or path.strip(", ") != path
-        if is_list and not is_there(path) and any(is_there(part.split(":")[0]) or "://" in part for part in parts):
+        is_any_there = any(is_there(part.split(":")[0]) or "://" in part for part in parts)
+        if is_list and is_any_there and not is_there(path) and not _is_in_archive(path):
             found += parts
         else:
             found.append(path)
     return tuple(found)
+
+
+def _is_in_archive(path: str) -> bool:
+    if ":" not in path:
+        return False
+    from kdump.log_dirs import archives
+
+    try:
+        inside = archives.within(path)
+    except UnreadableError:  # it is reported when the path is read
+        return False
+    return inside is not None and inside[0].look(inside[1]) is not None
 
 
 def is_folder(path: str) -> bool:

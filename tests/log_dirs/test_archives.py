@@ -613,6 +613,14 @@ def test_paths_in_archives(tmp_path):
         assert reported.encode() in done.stderr
 
 
+def test_a_path_in_an_archive_may_hold_a_comma(tmp_path):
+    path = archive(tmp_path, member(f"c,d/t-0/{LOG}"), member(f"e/t-1/{LOG}"))
+    for inside in ("c,d", "c,d/t-0", f"c,d/t-0/{LOG}"):
+        assert values(f"{path}:{inside}").stdout == b"in the archive\n"
+    assert values(f"{path}:c,d/t-0,{path}:e").returncode == 1
+    assert values(f"{path}:e,{path}:e/t-1").stdout == b"in the archive\n"
+
+
 def test_archives_that_a_folder_or_an_archive_holds_are_named(tmp_path):
     inner = member(f"d1/t-0/{LOG}") + bytes(1024)
     (tmp_path / "case 1").mkdir()
