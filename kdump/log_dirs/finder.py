@@ -158,6 +158,8 @@ class Finder:
         self._has_packed_segments = False
         self._is_read_before = False
         """Whether a folder below the last named folder was read before, in another path."""
+        self._leftover: Entry | None = None
+        """A leftover folder below the last named folder that was left out."""
 
     def find(self, paths: Iterable[str], files: Files | None = None) -> Iterator[Partition]:
         """Yield the partitions in ``paths``, in this order; in a folder they are in the order of topic and partition.
@@ -398,7 +400,7 @@ class Finder:
             for path, reason in archive.left_out:
                 if path.startswith(f"{folder.path}/" if folder.path else ""):
                     self.note(f"{archive.shown(path)} is left out: it {reason}")
-        found, self._is_read_before = folder.identity in self._seen, False
+        found, self._is_read_before, self._leftover = folder.identity in self._seen, False, None
         for partition in self._folder(folder, files, _name_of(files, folder.path)):
             found = found or bool(partition.segments) or holds_a_log(partition.others, log_dirs=self.wanted.log_dirs)
             yield partition._replace(is_named=True) if partition.folder == folder.path else partition
@@ -414,10 +416,13 @@ class Finder:
         shown = files.shown(folder.path)
         reason = NO_SEGMENT if folder.path or files is LOCAL else "the archive holds no segment"
         packed = [entry for entry in self._packed if entry.path.startswith(folder.path)][:_MANY]
-        if not packed:
-            return UnreadableError(shown, reason)
         from kdump.primitives.terminal import shell_path
 
+        if not packed and self._leftover is not None:
+            leftover = shell_path(files.shown(self._leftover.path))
+            return UnreadableError(shown, f"{reason}, except in leftover folders", f"name the folder: {leftover}")
+        if not packed:
+            return UnreadableError(shown, reason)
         paths = " ".join(shell_path(files.shown(one.path)) for one in packed)
         return UnreadableError(shown, reason, f"name the archives inside as paths: {paths}")
 
@@ -500,6 +505,7 @@ class Finder:
         if in_log_dir and folder.name == file_names.CLEAN_SHUTDOWN:  # it may be a link to any folder
             return False
         if not self.wanted.leftovers and leftover_state(folder.name):
+            self._leftover = folder
             if self.wanted.takes(name):
                 self.note(
                     f"{files.shown(folder.path)} is left out: its name ends with the suffix of a leftover folder "

@@ -561,3 +561,15 @@ def test_a_log_dir_whose_folders_were_read_through_links_holds_segments(tmp_path
     partitions, notes, fails = found(linked, real)
     assert [part.folder for part in partitions] == [str(linked / "orders-5")]
     assert (notes, fails) == ([f"{real}/orders-5 is in several of the paths, and read once"], [])
+
+
+def test_a_folder_with_leftovers_only_names_one_of_them(tmp_path):
+    name = f"t-0.{'3c' * 16}-delete"
+    put(tmp_path / "empty", "notes")
+    put(tmp_path / "x" / name, "00000000000000000000.log")
+    _, _, fails = found(tmp_path / "x", tmp_path / "empty")
+    text = "no segment is in this folder or below it"
+    assert [(error.reason, error.hint) for error in fails] == [
+        (f"{text}, except in leftover folders", f"name the folder: {tmp_path / 'x' / name}"),
+        (text, ""),
+    ]
