@@ -85,16 +85,13 @@ PARTITIONS: Final[list[Decorator]] = [
     ),
 ]
 """Options that select partitions of log dirs; :func:`wanted` reads them."""
-INPUTS: Final[list[Decorator]] = [
-    PATHS,
-    *PARTITIONS,
-    Shared.option(
-        "Which partitions",
-        "--leftovers",
-        is_flag=True,
-        help="Also read .deleted, .swap and .cleaned files, and -delete, -future and -stray folders.",
-    ),
-]
+LEFTOVERS: Final[Decorator] = Shared.option(
+    "Which partitions",
+    "--leftovers",
+    is_flag=True,
+    help="Also read .deleted, .swap and .cleaned files, and -delete, -future and -stray folders.",
+)
+INPUTS: Final[list[Decorator]] = [PATHS, *PARTITIONS, LEFTOVERS]
 EVERY_REPLICA: Final[Decorator] = Shared.option(
     "Which partitions",
     "--every-replica",

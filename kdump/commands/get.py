@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("what", metavar="[TOPIC-PARTITION]@OFFSET")
 @in_paths("A log dir, folder, segment or archive.")
+@shared.add([shared.LEFTOVERS])
 @shared.add(shared.REMOTE)
 @click.option("--batch", is_flag=True, help="Print the whole batch that holds the offset.")
 @click.option("--hexdump", is_flag=True, help="Print every byte, with the name and value of its field.")
@@ -110,7 +111,7 @@ def command(
         fields=fields,
     )
     hide.columns  # noqa: B018  raises UsageError for an unknown column
-    wanted = Wanted(max_batch_bytes=max_batch_bytes, remote=shared.remote_storage(given))
+    wanted = Wanted(leftovers=given["leftovers"], max_batch_bytes=max_batch_bytes, remote=shared.remote_storage(given))
     partitions = partitions_of(found[1], found[2], paths, run, wanted)
     decoder = None
     if decode != "none":

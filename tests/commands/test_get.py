@@ -84,6 +84,14 @@ def test_the_ends_of_one_named_segment_are_not_those_of_the_log(tmp_path):
     assert "the last offset of the log is 9" in get("a-0@10", "--in", folder, status=5)[1]
 
 
+def test_leftovers_are_read_with_the_option_that_the_note_names(tmp_path):
+    content = forge.batch([forge.record(b"k", b"v")])
+    log_dirs.write(tmp_path, f"a-0.{'3c' * 16}-delete", {f"{0:020}.log.deleted": content})
+    assert "(--leftovers reads it)" in get("@0", "--in", tmp_path, status=1)[1]
+    for what in ("@0", "a-0@0"):
+        assert get(what, "--in", tmp_path, "--leftovers", "-o", "jsonl")[0].count('"key":"k"') == 1
+
+
 @pytest.mark.parametrize("what", ["@1", "foo-7@1"])
 def test_a_loose_segment_is_looked_into(tmp_path, what):
     path = tmp_path / "from the customer.log"
