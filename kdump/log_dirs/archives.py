@@ -173,6 +173,12 @@ class Archive:
         """Add the members. Set ``broken`` if the archive is broken."""
         raise NotImplementedError
 
+    def _word(self) -> str:
+        """Return the archive as a word of a command: FILE for standard input, and for an archive in an archive."""
+        from kdump.primitives.terminal import shell_path
+
+        return shell_path(self.name) if self.name == self.local else "FILE"
+
     def _stop_at(self, limit: LimitError, unread: str) -> None:
         """Set ``broken`` and ``hint`` for an archive above a limit of kdump. ``broken`` begins with ``unread``."""
         self.broken = f"{unread} not read, because {limit.reason} (a limit of kdump, not damage)"
@@ -297,10 +303,8 @@ class TarArchive(Archive):
         if position == end:
             self.broken = f"the archive is broken at byte {end}: later members are not read"
             return
-        from kdump.primitives.terminal import shell_path
-
         self.broken = f"the archive ends before byte {position}, where other data follow, such as another archive"
-        self.hint = f"tar --ignore-zeros -xf {shell_path(self.name)} extracts all; the last file of a name counts"
+        self.hint = f"tar --ignore-zeros -xf {self._word()} extracts all; the last file of a name counts"
 
 
 class ZipArchive(Archive):
@@ -318,10 +322,8 @@ class ZipArchive(Archive):
             self._stop_at(limit, "its members are")
             return
         except ValueError as reason:
-            from kdump.primitives.terminal import shell_path
-
             self.broken = f"the zip cannot be read: {reason}"
-            self.hint = f"zip -FF {shell_path(self.name)} --out mended.zip repairs a truncated zip as far as possible"
+            self.hint = f"zip -FF {self._word()} --out mended.zip repairs a truncated zip as far as possible"
             return
         links = []
         self.left_out += [(_inside(path), reason) for path, reason in content.left_out]
@@ -338,12 +340,10 @@ class ZipArchive(Archive):
             self._add(path, Member(member.size, (), member.modified, member.packed_size, member))
         self._resolve([(path, target) for path, target in links if target is not None])
         if content.unread:
-            from kdump.primitives.terminal import shell_path
-
             (first, why), count = content.unread[0], len(content.unread)
             more = f" (and {count - 1} more)" if count > 1 else ""
             self.broken = f"{count:,} of {count + len(content.members):,} members cannot be read: {first} {why}{more}"
-            self.hint = f"7z x {shell_path(self.name)}, then name the folder"
+            self.hint = f"7z x {self._word()}, then name the folder"
 
     def _begin(self) -> None:
         """Forget the temporary file. Runs at the start and after a fork, because each process needs its own file."""
