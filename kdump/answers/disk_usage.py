@@ -36,7 +36,7 @@ _STATES: Final = {
 }
 _KINDS: Final = {
     file_names.REMOTE_INDEX_CACHE: "indexes of remote segments",
-    "lost+found": "the file system's",
+    file_names.LOST_AND_FOUND: "the file system's",
     file_names.REMOTE_LOG_SNAPSHOT: "snapshots of remote log metadata",
 }
 _OWN: Final = frozenset({file_names.LOCK, file_names.BOOTSTRAP_SNAPSHOT})

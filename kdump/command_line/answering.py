@@ -129,6 +129,8 @@ class Answering:
         found = list(finder.find(where))
         self.found_names |= finder.found_names
         self.unread |= finder.unread
+        for text in finder.closed:
+            self.report.note(text)
         self.without_log += finder.without_log
         if self._named == self.asked.topics:
             self._absent(self.asked.missing(finder.found_names, where))

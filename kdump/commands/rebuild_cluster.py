@@ -156,7 +156,7 @@ def _survey(run: session.Session, paths: tuple[str, ...]) -> Volumes | None:
     errors: list[UnreadableError] = []
     volumes: Volumes | None = None
     try:
-        volumes = survey(paths, Reporter(note=run.damage, fail=errors.append))
+        volumes = survey(paths, Reporter(run.damage, note=run.note, fail=errors.append))
     except UnreadableError as reason:  # no log dir was found
         if reason not in errors:
             errors.append(reason)

@@ -45,6 +45,8 @@ LOCK: Final = ".lock"
 
 REMOTE_INDEX_CACHE: Final = "remote-log-index-cache"
 """The folder in which a broker caches indexes of tiered segments (KIP-405, 3.6.0)."""
+LOST_AND_FOUND: Final = "lost+found"
+"""A folder in the root of an ext2, ext3 or ext4 file system. ``salvage`` writes into a folder of this name."""
 
 DELETE_FOLDER: Final = "delete"
 FUTURE_FOLDER: Final = "future"

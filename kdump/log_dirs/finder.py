@@ -151,6 +151,8 @@ class Finder:
         """The names of unreadable folders."""
         self.without_log: list[UnreadableError] = []
         """The errors on named folders without a log that are not reported because of :attr:`Wanted.every_folder`."""
+        self.closed: list[str] = []
+        """The notes on ``lost+found`` folders that could not be listed. ``report`` receives them too."""
         self._seen: set[object] = set()
         self._skipped: list[str] = []
         self._packed: list[Entry] = []
@@ -428,6 +430,7 @@ class Finder:
 
     def _folder(self, folder: Entry, files: Files, name: Name) -> Iterator[Partition]:
         """Yield the partition of a folder, and those of the folders below it that :meth:`_enters` accepts."""
+        top = folder
         left = [(name, folder, False, False)]
         while left:
             name, folder, in_log_dir, in_partition = left.pop()
@@ -439,6 +442,10 @@ class Finder:
             try:
                 entries = files.entries(folder.path)
             except UnreadableError as error:
+                if folder is not top and (text := closed_lost_and_found(error)):
+                    self.closed.append(text)
+                    self.note(text)
+                    continue
                 self.found_names.add(name)
                 self.unread.add(name)
                 self.fail(error)
@@ -673,11 +680,22 @@ def _properties(log_dir: str, files: Files) -> MetaProperties:
         return meta_properties.MetaProperties({})
 
 
+def closed_lost_and_found(error: UnreadableError) -> str:
+    """Return the note on a ``lost+found`` that only another account, usually root, can list; "" for other errors."""
+    shown = str(error.path)
+    if not error.is_denied or posixpath.basename(shown) != file_names.LOST_AND_FOUND:
+        return ""
+    from kdump.primitives.terminal import shell_path
+
+    what = f"fsck puts the files that it recovers there, usually none (sudo ls -A {shell_path(shown)} lists them)"
+    return f"{shown} is left out: {error.reason}. {what}"
+
+
 def _is_salvaged(folder: str, files: Files) -> bool:
     """Return whether a folder has the output of ``kdump salvage``, without a log dir that a broker can use."""
     try:
         names = {entry.name for entry in files.entries(folder)}
-        logs = files.entries(posixpath.join(folder, "logs")) if {"logs", "lost+found"} <= names else []
+        logs = files.entries(posixpath.join(folder, "logs")) if {"logs", file_names.LOST_AND_FOUND} <= names else []
     except UnreadableError:  # it is reported when it is read
         return False
     return bool(logs) and file_names.META_PROPERTIES not in {entry.name for entry in logs}

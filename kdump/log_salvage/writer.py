@@ -118,7 +118,7 @@ def write(
     epochs = EpochHistory(log.epochs).completed(others)
     files.fill(folder / file_names.LEADER_EPOCHS, leader_epoch.encode(epochs.entries), access)
     _copy_metadata(copies, folder, report, access)
-    lost = files.make_folders(out, files.LOST_AND_FOUND, name, access=access)
+    lost = files.make_folders(out, file_names.LOST_AND_FOUND, name, access=access)
     _write_account(account, name, copies, lost, log.written, log_start, access)
     return log.written, account
 
@@ -135,7 +135,7 @@ def write_unread(out: Path, errors: Iterable[UnreadableError], access: Access) -
     found = {str(error.path): error.reason for error in errors}
     if found:
         text = json.dumps([{"path": path_text(path), "reason": reason} for path, reason in found.items()], indent=1)
-        files.fill(out / files.LOST_AND_FOUND / UNREAD, f"{text}\n".encode(), access)
+        files.fill(out / file_names.LOST_AND_FOUND / UNREAD, f"{text}\n".encode(), access)
 
 
 class _Bounds(NamedTuple):
@@ -150,7 +150,7 @@ class _Bounds(NamedTuple):
 
 def begin(out: Path, access: Access) -> None:
     """Create the folders ``logs`` and ``lost+found``. Raises OSError."""
-    for name in (LOGS, files.LOST_AND_FOUND):
+    for name in (LOGS, file_names.LOST_AND_FOUND):
         files.make_folders(out, name, access=access)
 
 

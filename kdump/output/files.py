@@ -46,8 +46,6 @@ _DELETIONS: Final = 20
 _PAUSE: Final = 0.1
 NAME_BYTES: Final = 255
 """The longest file name, in bytes."""
-LOST_AND_FOUND: Final = "lost+found"
-"""A folder in the root of a new ext2, ext3 or ext4 file system. ``salvage`` writes into a folder of this name."""
 
 
 def left_out_name(number: int, path: str, position: int) -> str:
@@ -438,11 +436,11 @@ def folder_must_be_free(path: Path) -> None:
 def _must_be_empty(folder: Path) -> None:
     """Raise TakenError if a folder has more than parts and an empty lost+found; UsageError if that is unwritable."""
     names = [name for name in _names(folder) if not parts.NAME.fullmatch(name)]
-    lost = folder / LOST_AND_FOUND
-    if names == [LOST_AND_FOUND] and lost.is_dir() and not lost.is_symlink():
+    lost = folder / file_names.LOST_AND_FOUND
+    if names == [file_names.LOST_AND_FOUND] and lost.is_dir() and not lost.is_symlink():
         if not os.access(lost, os.R_OK | os.W_OK | os.X_OK):
             raise UsageError(f"{lost} cannot be written: name a folder in {folder}, such as {folder / 'kdump'}")
-        names = [f"{LOST_AND_FOUND}/{name}" for name in _names(lost)]
+        names = [f"{file_names.LOST_AND_FOUND}/{name}" for name in _names(lost)]
     if names:
         raise TakenError(
             f"{folder} exists already, and holds {names[0]}: name a folder that is empty or does not exist"
@@ -466,7 +464,7 @@ def _move_into(part: Path, target: Path, last: str) -> None:
     """Move entries into a folder, ``last`` last. An error undoes the moves. Raises TakenError, OSError."""
     moves: list[Path] = []
     for name in sorted(_names(part), key=lambda name: (name == last, name)):
-        is_there = name == LOST_AND_FOUND and (target / name).is_dir()
+        is_there = name == file_names.LOST_AND_FOUND and (target / name).is_dir()
         moves += [Path(name, inner) for inner in _names(part / name)] if is_there else [Path(name)]
     done: list[Path] = []
     try:

@@ -338,7 +338,7 @@ def write_lost(root: Path, plans: Iterable[PartitionPlan], unknown: Iterable[Vol
         paths += [entry.path for entry in folder.partition.others if entry.name in _KEPT]
         if not paths:
             continue
-        target = files.make_folders(root, files.LOST_AND_FOUND, UNKNOWN, name, access=access)
+        target = files.make_folders(root, file_names.LOST_AND_FOUND, UNKNOWN, name, access=access)
         for path in paths:
             with LocalFile(path) as source, files.create(target / Path(path).name, access) as file:
                 files.copy_range(source, 0, source.size, file)
@@ -355,7 +355,7 @@ def _save(root: Path, plan: PartitionPlan, number: int, left: LeftOutBytes, acce
         end = left.position + left.size
         if resync.zero_tail(source, left.position, end) == left.position:
             return 0
-        folder = files.make_folders(root, files.LOST_AND_FOUND, plan.name, access=access)
+        folder = files.make_folders(root, file_names.LOST_AND_FOUND, plan.name, access=access)
         with files.create(folder / files.left_out_name(number, left.path, left.position), access) as file:
             files.copy_range(source, left.position, left.size, file)
     return left.size

@@ -17,7 +17,7 @@ from kdump.errors import RAISING, Reporter, UnreadableError, UsageError
 from kdump.internal_topics.cluster_metadata import TOPIC as METADATA_TOPIC
 from kdump.log_dirs import archive_formats, file_names
 from kdump.log_dirs.file_names import KRAFT_SNAPSHOT_NAME, Name
-from kdump.log_dirs.finder import Finder, Wanted
+from kdump.log_dirs.finder import Finder, Wanted, closed_lost_and_found
 from kdump.log_dirs.local import LOCAL
 from kdump.log_dirs.log_dir_state import LogDirStates
 from kdump.log_dirs.partition import Partition
@@ -157,9 +157,10 @@ _ORDER: Final = ("", file_names.FUTURE_FOLDER, file_names.STRAY_FOLDER, file_nam
 def survey(paths: Sequence[str], report: Reporter = RAISING) -> Volumes:
     """Find the log dirs of one cluster. ``paths`` are log dirs, or folders that contain log dirs.
 
-    ``report`` receives a note for each invalid checkpoint, ``meta.properties`` or ``partition.metadata``, and the error
-    of each unreadable file. Raises UsageError for a path to a file, archive or object store, if no path has a log dir,
-    and for log dirs of several clusters. Raises UnreadableError if no log dir is found and a file is unreadable.
+    ``report.damage`` receives a sentence on each invalid checkpoint, ``meta.properties`` or ``partition.metadata``,
+    ``note`` one on each closed ``lost+found``, and ``fail`` the error of each other unreadable file. Raises UsageError
+    for a path to a file, archive or object store, if no path has a log dir, and for log dirs of several clusters.
+    Raises UnreadableError if no log dir is found and a file is unreadable.
     """
     search = _Survey(report)
     found = tuple(search.log_dirs(paths))
@@ -230,9 +231,9 @@ class _Survey:
 
     def __init__(self, report: Reporter) -> None:
         self.failed: list[UnreadableError] = []
-        self._note, self._report = report.note, report
+        self._report = report
         self._finder = Finder(Wanted(siblings=True, log_dirs=True))
-        self._states = LogDirStates(Reporter(report.note, fail=self._fail))
+        self._states = LogDirStates(Reporter(report.damage, fail=self._fail))
         self._seen: set[object] = set()
 
     def _fail(self, error: UnreadableError) -> None:
@@ -249,11 +250,11 @@ class _Survey:
                 self._fail(error)
                 continue
             if entry is not None:
-                yield from self._below(entry)
+                yield from self._below(entry, is_given=True)
 
-    def _below(self, folder: Entry) -> Iterator[Volume]:
-        """Yield the log dirs among a folder and all folders below it."""
-        entries = self._entries(folder)
+    def _below(self, folder: Entry, *, is_given: bool = False) -> Iterator[Volume]:
+        """Yield the log dirs among a folder and all folders below it. ``is_given``: the user named the folder."""
+        entries = self._entries(folder, is_given=is_given)
         if entries is None:
             return
         names = {entry.name for entry in entries if not entry.is_folder}
@@ -274,7 +275,7 @@ class _Survey:
         for entry in others:
             yield from self._below(entry)
 
-    def _entries(self, folder: Entry) -> list[Entry] | None:
+    def _entries(self, folder: Entry, *, is_given: bool) -> list[Entry] | None:
         """Return the entries of a folder, or None if it was listed before or cannot be read."""
         if folder.identity in self._seen:
             return None
@@ -282,7 +283,11 @@ class _Survey:
         try:
             return LOCAL.entries(folder.path)
         except UnreadableError as error:
-            self._fail(error)
+            text = "" if is_given else closed_lost_and_found(error)
+            if text:
+                self._report.note(text)
+            else:
+                self._fail(error)
             return None
 
     def _partition(self, folder: Entry, *, is_named: bool) -> list[Entry] | None:
@@ -324,7 +329,9 @@ class _Survey:
 
     def _topic_id(self, partition: Partition) -> bytes | None:
         try:
-            return partition.topic_id(lambda text: self._note(f"{text}; kdump takes the topic from the folder name"))
+            return partition.topic_id(
+                lambda text: self._report.damage(f"{text}; kdump takes the topic from the folder name")
+            )
         except UnreadableError as error:
             self._fail(error)
             return None

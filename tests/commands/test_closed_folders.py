@@ -178,6 +178,44 @@ def test_salvage_lists_a_closed_file_beside_the_log_as_unread(log_dir, tmp_path,
     assert (tmp_path / "out/lost+found/unread.json").is_file()
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        *(words for words in COMMANDS if words[0] not in {"metadata", "schemas", "slice"}),
+        ["rebuild-cluster", "--plan", "--release", "4.3.1", "--node", "1@k1:9092/9093"],
+    ],
+    ids=lambda words: words[0],
+)
+@pytest.mark.parametrize("name", ["lost+found", "other"])
+def test_a_closed_lost_and_found_below_a_path_is_a_note(log_dir, tmp_path, monkeypatch, capfd, words, name):
+    """The root of an ext4 volume has it, and only root can list it."""
+    (log_dir / "meta.properties").write_text("version=1\ncluster.id=nub61tcETP6KClWv92MVHg\nnode.id=1\n")
+    volume = tmp_path / "volume"
+    volume.mkdir()
+    log_dir.rename(volume / "data")
+    closed = volume / name
+    closed.mkdir()
+    close(closed, monkeypatch)
+    words = [word.format(out=tmp_path / "out") for word in words]
+    error, note = f"error: {closed}: Permission denied", f"note: {closed} is left out: Permission denied. fsck "
+    status, _, err = run(monkeypatch, capfd, words[0], volume, *words[1:])
+    if name != "lost+found":
+        assert (status, error in err, note in err) == (1, True, False)
+        return
+    assert (status, error in err, err.count(note)) == (0, False, 1)
+    assert f"(sudo ls -A {closed} lists them)" in err
+    status, _, err = run(monkeypatch, capfd, words[0], closed, *words[1:])
+    assert (status, error in err, note in err) == (1, True, False)
+
+
+def test_a_closed_lost_and_found_in_a_log_dir_stops_its_broker(log_dir, monkeypatch, capfd):
+    (log_dir / "meta.properties").write_text("version=1\ncluster.id=nub61tcETP6KClWv92MVHg\nnode.id=1\n")
+    (log_dir / "lost+found").mkdir()
+    close(log_dir / "lost+found", monkeypatch)
+    status, out, _ = run(monkeypatch, capfd, "check", log_dir)
+    assert (status, f"DO NOT START broker 1: {log_dir}/lost+found: " in out) == (3, True)
+
+
 def test_the_command_for_the_owner_of_closed_files_is_printed_once(log_dir, monkeypatch, capfd):
     for folder in log_dir.iterdir():
         (log_dir / folder / "partition.metadata").write_text("version: 0\n")

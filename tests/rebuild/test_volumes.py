@@ -91,7 +91,7 @@ def test_a_broken_partition_metadata_is_named_and_the_folder_counts(tmp_path):
     where = log_dir(tmp_path / "a")
     (folder(where / "orders-0") / "partition.metadata").write_text("version: 0\ntopic_id: no\n")
     notes = []
-    found = survey([str(where)], Reporter(note=notes.append))
+    found = survey([str(where)], Reporter(notes.append))
     assert [each.topic_id for each in found.of("orders", ONE, 0)] == [None]
     assert "partition.metadata" in notes[0]
     assert "takes the topic from the folder name" in notes[0]
