@@ -158,7 +158,10 @@ def prepared(
                 brokers = broker_dirs.brokers(places, made, partitions)
     except StoreError as error:
         fail(error)
-    how = how._replace(dispensable=frozenset(each.name for one in brokers for each in one.dispensable))
+    how = how._replace(
+        dispensable=frozenset(each.name for one in brokers for each in one.dispensable),
+        not_loaded=frozenset(each.name for one in brokers for each in one.not_loaded),
+    )
     image = None
     wrong: list[str] = []
     clusters = {each.ids.cluster_id for one in brokers for each in one.ids if each.ids is not None} - {None}
@@ -207,7 +210,7 @@ def found(
     for text in wanted.missing(finder.found_names, paths):
         absent(text)
     of, how = prepared(paths, partitions, wanted, how, fail)
-    dirs = LogDirs(how.dispensable)
+    dirs = LogDirs(how.dispensable, how.not_loaded)
     grave: list[Finding] = []
     for step in of.steps((whole_partition.check(one, how, dirs, progress) for one in partitions), dirs, fail):
         if isinstance(step, whole_partition.CheckedPartition):

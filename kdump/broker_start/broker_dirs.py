@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from kdump.log_dirs.partition import Partition
 
 METADATA_DIR: Final = "metadata.log.dir"
+ROLES: Final = "process.roles"
 MIGRATION: Final = "zookeeper.metadata.migration.enable"
 KRAFT_FILES: Final = frozenset({METADATA_FOLDER, file_names.BOOTSTRAP_SNAPSHOT})
 NO_IDS: Final = frozenset({Code.META_PROPERTIES_MISSING, Code.META_PROPERTIES_UNREADABLE})
@@ -254,8 +255,12 @@ class BrokerDirs:
         self._migrates = options.configs.get(MIGRATION, "").strip().lower() == "true"
         configured = _at(found, options.configs[METADATA_DIR]) if self._is_configured else None
         self.ids = (*found, *(() if configured is None or configured in found else (configured,)))
-        self.loaded = tuple(each.log_dir for each in found)
-        """The log dirs whose logs a broker loads (LogManager): not a metadata.log.dir that is none of log.dirs."""
+        roles = {each.strip() for each in options.configs.get(ROLES, "").split(",")}
+        self.loaded = () if roles == {"controller"} else tuple(each.log_dir for each in found)
+        """The log dirs whose logs the node loads. A node that is only a controller has no LogManager and loads none.
+
+        A metadata.log.dir that is none of log.dirs is not one of them.
+        """
         self.metadata_dir = (
             configured.log_dir
             if configured is not None
@@ -268,6 +273,11 @@ class BrokerDirs:
     @property
     def log_dirs(self) -> tuple[LogDirFiles, ...]:
         return tuple(each.log_dir for each in self.ids)
+
+    @property
+    def not_loaded(self) -> list[LogDirFiles]:
+        """The other log dirs. The node reads only ``meta.properties``, and the metadata log in the metadata.log.dir."""
+        return [each for each in self.log_dirs if each not in self.loaded]
 
     @property
     def is_kraft(self) -> bool:

@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from kdump.broker_start import broker_dirs, log_folder, release
-from kdump.broker_start.broker_dirs import KRAFT_FILES, names
+from kdump.broker_start.broker_dirs import KRAFT_FILES, ROLES, names
 from kdump.broker_start.log_folder import METADATA_FOLDER, NOTHING, KnownLog
 from kdump.broker_start.outcome import (
     CONTROLLERS_HAVE_IT,
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from kdump.broker_start.metadata_log import MetadataStart
     from kdump.log_dirs.log_dir_state import LogDirState, Offsets
 
-ROLES: Final = "process.roles"
 CLEANER: Final = "log.cleaner.enable"
 VOTERS: Final = "controller.quorum.voters"
 UNASSIGNED: Final = bytes(15) + b"\x01"
@@ -213,7 +212,7 @@ class _BrokerRun:
             image=self.image,
             bootstrap_release=self.bootstrap_release,
             lacks_remote_storage=self.is_complete
-            and self.dirs[0].is_folder
+            and any(each.is_folder for each in self.dirs[:1])
             and not any(file_names.REMOTE_INDEX_CACHE in names(each) for each in self.dirs),
         )
 
@@ -257,7 +256,7 @@ class _BrokerRun:
         An older release accepts the config, so the broker may be older. It is a cause only if the user named the
         release, or if the metadata.version proves that the broker is not older.
         """
-        if self.image is None or not self.decides:
+        if self.image is None or not self.decides or not self.dirs:
             return
         proven = release.minor_of(self.image.features.metadata_version)
         for name in sorted(self.image.topics.by_name):
@@ -329,11 +328,14 @@ class _BrokerRun:
         for each in self.dirs:
             if each.is_folder and each not in self.offline:
                 self._load_dir(each)
-        apart = self.metadata_dir  # its folders are ignored, if it is none of the log dirs
-        for name in sorted(names(apart)) if apart not in self.dirs else ():
-            parsed = file_names.parse_folder(name) if apart.entries[name].is_folder else None
-            if parsed is not None and parsed.topic != CLUSTER_METADATA:
-                self.more.append(_ignored(apart, name, parsed, apart.shown(name)))
+        for each in self.broker.not_loaded:  # their folders are ignored
+            for name in sorted(names(each)):
+                parsed = file_names.parse_folder(name) if each.entries[name].is_folder else None
+                if parsed is not None and parsed.topic != CLUSTER_METADATA:
+                    self.more.append(_ignored(each, name, parsed, each.shown(name)))
+            if each is self.metadata_dir and (inside := names(each)):  # KafkaRaftManager locks it
+                lock = [each.entries[file_names.LOCK].path] if file_names.LOCK in inside else []
+                self._access(each, lock, [] if lock else [each.path or "."])
 
     def _load_dir(self, log_dir: LogDirFiles) -> None:
         """Simulate ``LogManager.loadLogs`` for a log dir."""
@@ -553,7 +555,7 @@ class _BrokerRun:
 
     def _assign(self, directories: Mapping[LogDirFiles, bytes | None]) -> None:
         """Add an empty or offline log for each assigned partition that has no folder in use, if metadata decides."""
-        if self.image is None or not self.decides or self.node_id is None:
+        if self.image is None or not self.decides or self.node_id is None or not self.dirs:
             return
         used = {
             (log.topic, log.partition)
@@ -766,7 +768,8 @@ class _BrokerRun:
     def _fail_whole(self) -> None:
         dispensable = self.broker.dispensable
         self.fatal += (cause for each, cause in self.offline.items() if each not in dispensable)
-        if not self.broker.has_others and self.offline and all(each in self.offline for each in self.dirs):
+        is_whole = bool(self.dirs) and all(each in self.offline for each in self.dirs)
+        if is_whole and not self.broker.has_others:
             self.fatal += self.offline.values()
 
     def _shown(self, log_dir: LogDirFiles, folder: log_folder.LogFolder, log: LogStart) -> LogStart:

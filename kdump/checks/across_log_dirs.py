@@ -41,6 +41,8 @@ def check(parts: Iterable[Partition], dirs: LogDirs, *, is_one_broker: bool = Fa
         properties = state.properties
         if properties is None or properties.broker_id is None or folder.leftover_of(part):
             continue
+        if part.topic != CLUSTER_METADATA and not dirs.is_loaded(part.files.shown(part.state_dir)):
+            continue
         key = (properties.cluster_id, properties.broker_id, part.topic, part.partition)
         other, directory = earlier.setdefault(key, (part, properties.directory_id))
         if other is part or (directory is not None and directory == properties.directory_id):

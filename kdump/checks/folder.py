@@ -12,6 +12,7 @@ from kdump.errors import DamageError, UnreadableError, many, raise_it
 from kdump.findings import TAKE_SEGMENT, Finding, Level, remark
 from kdump.findings.codes import Code
 from kdump.formats import leader_epoch, partition_metadata, producer_snapshot, quorum_state
+from kdump.internal_topics import CLUSTER_METADATA
 from kdump.log_dirs import file_names
 from kdump.log_dirs.file_names import INDEX_NAME, SEGMENT_NAME, ignored_base, is_sibling, leftover_state
 from kdump.log_dirs.files import read_file
@@ -206,8 +207,9 @@ def _judge(partition: Partition, entry: Entry, dirs: LogDirs, parsed: dict[str, 
         data = read_file(partition.files, entry.path)
         parsed[entry.name] = _read_small(read, data)
     except DamageError as damage:
-        served = leftover_of(partition) is None
-        dispensable = dirs.is_dispensable(partition.files.shown(partition.state_dir))
+        place = partition.files.shown(partition.state_dir)
+        served = leftover_of(partition) is None and (partition.topic == CLUSTER_METADATA or dirs.is_loaded(place))
+        dispensable = dirs.is_dispensable(place)
         shown = partition.files.shown(entry.path)
         yield broken(shown, damage, if_broken, dispensable=dispensable, served=served)
 

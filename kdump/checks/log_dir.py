@@ -43,6 +43,7 @@ class Effect(Enum):
     STOPS_A_READER = ("A broker does not start with this file.", True)
     STOPS_A_NODE = ("A node that cannot read this file does not start.", True)
     LEAVES_OUT = ("A broker that cannot read this file starts without this log dir.", False)
+    UNREAD = ("The node loads no logs from this log dir, and does not read this file.", False)
     READS_AS_EMPTY = ("A broker starts as if the file had no entries.", False)
     NONE = ("", False)
 
@@ -115,13 +116,18 @@ class LogDir(NamedTuple):
 class LogDirs(LogDirStates):
     """The log dirs of the checked partitions. Findings on their files are made once, not for each partition.
 
-    ``dispensable``: the shown paths of the log dirs that may be offline when their broker starts. ``report`` receives
-    broken and unreadable files too.
+    ``dispensable``: the shown paths of the log dirs that may be offline when their broker starts. ``not_loaded``: those
+    of the log dirs whose logs their node does not load. ``report`` receives broken and unreadable files too.
     """
 
-    def __init__(self, dispensable: frozenset[str] = frozenset(), report: Reporter = SILENT) -> None:
+    def __init__(
+        self,
+        dispensable: frozenset[str] = frozenset(),
+        not_loaded: frozenset[str] = frozenset(),
+        report: Reporter = SILENT,
+    ) -> None:
         super().__init__(report, READERS)
-        self._dispensable = dispensable
+        self._dispensable, self._not_loaded = dispensable, not_loaded
         self._wrong_files: set[str] = set()
         self._identities: dict[tuple[Files, str], object] = {}
         self._checked: set[object] = set()
@@ -138,9 +144,9 @@ class LogDirs(LogDirStates):
         log_dir = self.identity(partition)
         if log_dir not in self._checked:
             self._checked.add(log_dir)
-            self._news += check(partition, fail)
+            self._news += check(partition, fail, loaded=self.is_loaded(partition.files.shown(partition.state_dir)))
         state, here = self.of(partition), (partition.topic, partition.partition)
-        if state.path not in self._compared:
+        if state.path not in self._compared and self.is_loaded(state.path):
             self._compared.add(state.path)
             self._news += _incredible(partition, state)
         for error in state.failed:
@@ -171,13 +177,19 @@ class LogDirs(LogDirStates):
         """Add the finding on a broken file, but only once: the user may name both the file and its log dir."""
         if path not in self._wrong_files:
             self._wrong_files.add(path)
-            dispensable = self.is_dispensable(posixpath.dirname(path))
-            self._news.append(broken(path, damage, IF_BROKEN[name], dispensable=dispensable))
+            folder = posixpath.dirname(path)
+            is_read = name == file_names.META_PROPERTIES or self.is_loaded(folder)
+            of = IF_BROKEN[name] if is_read else IfBroken("", Effect.UNREAD, Effect.UNREAD)
+            self._news.append(broken(path, damage, of, dispensable=self.is_dispensable(folder)))
             super().wrong(name, path, damage)
 
     def is_dispensable(self, log_dir: str) -> bool:
         """Return whether a broker starts while this log dir (shown path) is offline."""
         return (log_dir or ".") in self._dispensable
+
+    def is_loaded(self, log_dir: str) -> bool:
+        """Return whether a node loads the logs of this log dir (shown path), and so reads its checkpoints."""
+        return (log_dir or ".") not in self._not_loaded
 
 
 def _incredible(partition: Partition, state: LogDirState) -> Iterator[Finding]:
@@ -198,8 +210,13 @@ def _incredible(partition: Partition, state: LogDirState) -> Iterator[Finding]:
             )
 
 
-def check(partition: Partition, fail: Callable[[UnreadableError], None] = raise_it) -> Iterator[Finding]:
-    """Yield the findings on a folder with files of :data:`READERS`, except on these. ``fail`` gets unreadable files."""
+def check(
+    partition: Partition, fail: Callable[[UnreadableError], None] = raise_it, *, loaded: bool = True
+) -> Iterator[Finding]:
+    """Yield the findings on a folder with files of :data:`READERS`, except on these. ``fail`` gets unreadable files.
+
+    Unless ``loaded``, the folder is a log dir whose logs its node does not load: foreign folders have no effect.
+    """
     files, folder = partition.files, partition.state_dir or ("." if partition.files is LOCAL else "")
     try:
         entries = partition.entries if partition.topic is None and partition.is_listed else files.entries(folder)
@@ -225,6 +242,8 @@ def check(partition: Partition, fail: Callable[[UnreadableError], None] = raise_
                 fail(error)
         elif entry.name.endswith(f".{file_names.TMP}"):
             yield remark(path, Code.LEFTOVER, HALF_WRITTEN)
+        elif not loaded:
+            continue
         elif entry.is_folder and entry.name == file_names.CLEAN_SHUTDOWN:
             text = (
                 "the clean shutdown marker is a folder, or a link to one. A broker starts as after a clean stop, "
@@ -258,6 +277,6 @@ def broken(path: str, damage: DamageError, of: IfBroken, *, dispensable: bool = 
         position=damage.position,
         expected=text_of(damage.expected),
         found=text_of(damage.found),
-        advice=f"{effect.sentence} {of.advice}".lstrip(),
+        advice=f"{effect.sentence} {of.advice}".strip(),
         fatal=served and effect.is_fatal,
     )

@@ -70,6 +70,8 @@ class CheckOptions(NamedTuple):
     """The number of the release of the dry starts; () for the newest."""
     dispensable: frozenset[str] = frozenset()
     """The log dirs that may be offline when their broker starts: see :class:`kdump.checks.log_dir.LogDirs`."""
+    not_loaded: frozenset[str] = frozenset()
+    """The log dirs whose logs their node does not load: see :class:`kdump.checks.log_dir.LogDirs`."""
 
 
 class CheckedPartition(NamedTuple):

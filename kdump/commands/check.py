@@ -95,7 +95,7 @@ def command(
     closed: list[UnreadableError] = []
     with findings_output(run, given) as output:
         output.summary.is_of_starts = True
-        dirs = LogDirs(how.dispensable)
+        dirs = LogDirs(how.dispensable, how.not_loaded)
         report(of.steps(_checked(partitions, how, dirs, workers, run), dirs, run.fail), run, output)
         if wanted.remote is not None:
             closed = _remote(wanted, paths, partitions, how, run, output, finder.found_names)
@@ -209,5 +209,5 @@ def _checked(
 
 
 def _chunk(how: whole_partition.CheckOptions, partitions: list[Partition]) -> list[CheckedPartition]:
-    dirs = LogDirs(how.dispensable)
+    dirs = LogDirs(how.dispensable, how.not_loaded)
     return [whole_partition.check(part, how, dirs) for part in partitions]

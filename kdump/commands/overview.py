@@ -169,7 +169,7 @@ def _verdict(paths: tuple[str, ...], words: str, partitions: list[Partition], ru
     how = whole_partition.CheckOptions(records=False, at=timestamps.now())
     wanted = Wanted(siblings=True, leftovers=True, log_dirs=True)
     of, how = checking.prepared(paths, partitions, wanted, how, run.fail)
-    verdict, dirs = _Verdict(), LogDirs(how.dispensable)
+    verdict, dirs = _Verdict(), LogDirs(how.dispensable, how.not_loaded)
     output = FindingsOutput(run, verdict)
     output.summary.again = lambda: f"kdump check {words}"
     checked = (whole_partition.check(one, how, dirs, run.progress) for one in partitions)

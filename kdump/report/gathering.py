@@ -121,7 +121,7 @@ class ReportPass:
         progress: Callable[[int], None] = lambda _: None,
     ) -> None:
         self._into, self._asked, self._report, self._progress = into, asked, report, progress
-        self.dirs = LogDirs(into.how.dispensable, report)
+        self.dirs = LogDirs(into.how.dispensable, into.how.not_loaded, report)
         self._files = LogDirPass([into.usage], report, self.dirs)
         self._logs = LogDirPass(into.of_logs, report, self.dirs)
         self._coordinators = LogDirPass(into.of_coordinators, report, self.dirs)
@@ -178,7 +178,7 @@ def gather(
     """
     if workers is not None:
         gather_with(workers, into, partial(_feed, asked), partitions, report._replace(progress=progress))
-        dirs = LogDirs(into.how.dispensable)
+        dirs = LogDirs(into.how.dispensable, into.how.not_loaded)
     else:
         reader = ReportPass(into, asked, report, progress)
         reader.run(partitions)

@@ -124,6 +124,58 @@ def test_a_broker_loads_no_log_of_a_metadata_log_dir_that_is_none_of_its_log_dir
     assert findings(broker, "d2", configs=configs)[0] == 3
 
 
+ONLY_CONTROLLER = ("node.id=1", "process.roles=controller")
+
+
+def test_a_node_that_is_only_a_controller_loads_no_log(broker):
+    """A controller of 4.3.1 started with ``lost+found`` and a checkpoint of zeros in its log dir."""
+    (broker / "d1" / "lost+found").mkdir()
+    for name in ("recovery-point-offset-checkpoint", "replication-offset-checkpoint", "cleaner-offset-checkpoint"):
+        (broker / "d1" / name).write_bytes(bytes(9))
+    (broker / "d1" / "plain-0" / "partition.metadata").write_bytes(bytes(9))
+    done = kdump("check", "d1", *(word for config in ONLY_CONTROLLER for word in ("--config", config)), cwd=broker)
+    assert done.returncode == 4
+    assert done.stdout.decode().splitlines()[-1] == (
+        "safe to start broker 1: no record is lost; 4 files can be rebuilt"
+    )
+    assert b"The node loads no logs from this log dir, and does not read this file." in done.stdout
+    start, logs = started(broker, "d1", configs=ONLY_CONTROLLER)
+    assert (start["starts"], start["fatal"], start["offlineLogDirs"]) == (True, [], [])
+    assert logs == {
+        ("plain", 0, "plain-0"): ("ignored", None, None),
+        ("__cluster_metadata", 0, "__cluster_metadata-0"): ("recovered", 0, 5),
+    }
+    assert findings(broker, "d1")[0] == 3
+
+
+def test_a_controller_ignores_two_folders_of_a_partition(broker):
+    shutil.copytree(broker / "d1" / "plain-0", broker / "d2" / "plain-0")
+    assert findings(broker)[0] == 3
+    assert findings(broker, configs=ONLY_CONTROLLER) == (0, set())
+
+
+def test_a_controller_needs_the_ids_and_the_metadata_log_of_its_first_log_dir(broker):
+    (broker / "d2" / "meta.properties").write_text("version=2\n")
+    assert started(broker, configs=ONLY_CONTROLLER)[0]["fatal"] == []
+    (broker / "d1" / "__cluster_metadata-0" / "quorum-state").write_text("{")
+    assert codes(started(broker, configs=ONLY_CONTROLLER)[0]["fatal"]) == ["quorum-state-broken"]
+    (broker / "d2" / "meta.properties").unlink()
+    assert "meta-properties-missing" in codes(started(broker, configs=ONLY_CONTROLLER)[0]["fatal"])
+
+
+def test_only_the_lock_of_a_controller_is_opened_for_writing(broker):
+    closed = [broker / "d1" / ".lock", broker / "d2" / ".lock", broker / "d1" / "plain-0" / f"{0:020}.log"]
+    for path in closed:
+        path.touch()
+        path.chmod(0o444)
+    if os.getuid() == 0:
+        for name in DIRS:
+            os.chown(broker / name, 65534, 65534)
+    words = [word for config in ONLY_CONTROLLER for word in ("--config", config)]
+    said = " ".join(kdump("check", *DIRS, *words, cwd=broker).stdout.decode().split())
+    assert "the owner of the log dir may not write 1 file or folder in it: d1/.lock." in said
+
+
 def test_a_relative_path_and_an_absolute_metadata_log_dir_are_one_log_dir(broker):
     words = ["check", "d2", "d1", "--config", "node.id=1", "--config", f"metadata.log.dir={broker / 'd1'}{os.sep}"]
     assert kdump(*words, cwd=broker).returncode == 0

@@ -226,7 +226,7 @@ def plan_checks(options: SourceOptions, note: Callable[[str], None]) -> list[Che
                 known.setdefault((part.files, part.log_dir), part._replace(segments=(), others=()))
             elif any(entry.name in READERS for entry in part.others):  # the folder is a log dir
                 known[part.files, f"{part.folder}/"] = part._replace(segments=())
-    dirs = LogDirs(how.dispensable)
+    dirs = LogDirs(how.dispensable, how.not_loaded)
     for part in partitions:
         dirs.facts(part, lambda error: refuse(error, skip=options.skip_unreadable))  # a task makes the row
     across = list(across_log_dirs.check(partitions, dirs))
@@ -237,7 +237,7 @@ def plan_checks(options: SourceOptions, note: Callable[[str], None]) -> list[Che
 def read_checks(task: CheckTask) -> Iterator[pa.RecordBatch]:
     """Yield the rows of the driver, then those of each partition. Raises UnreadableError like :func:`refuse`."""
     yield from _batch(task.rows)
-    dirs = LogDirs(task.how.dispensable)
+    dirs = LogDirs(task.how.dispensable, task.how.not_loaded)
     reported: set[str] = set()
     found: set[Finding] = set()  # a file may be given twice: as an input, and in a log dir
 
