@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from kdump.checks.log_dir import LogDir, LogDirs
     from kdump.checks.partition import Tap
     from kdump.formats.leader_epoch import EpochEntry
-    from kdump.log_dirs.files import Entry
+    from kdump.log_dirs.files import Entry, Files
     from kdump.log_dirs.partition import Partition
     from kdump.recovery.log_loader import Outcome
     from kdump.recovery.segment_end import Cut
@@ -515,10 +515,19 @@ def _ignored(part: "Partition", end: int | None, fail: "Callable[[UnreadableErro
             text=f"{text}, and no segment has its {many(cut.records, 'record')}",
             offset=base,
             loses=cut.records,
-            advice=f"{'Decompress' if is_packed else 'Rename'} the file to {target} before a broker starts. "
+            advice=f"{_extracted(inside.files, is_packed=is_packed)} to {target} before a broker starts. "
             f"This prints its records: kdump dump {shell_path(name)}",
             commands=() if is_packed or target in names else (f"mv {shell_path(name)} {path}",),
         )
+
+
+def _extracted(files: "Files", *, is_packed: bool) -> str:
+    """Return the first words of the advice on an ignored file whose segment is in ``files``."""
+    if not is_packed:
+        return "Rename the file"
+    from kdump.log_dirs.archives import Archive
+
+    return "The file is an archive: extract its segment" if isinstance(files, Archive) else "Decompress the file"
 
 
 def _inside(

@@ -7,6 +7,8 @@ import re
 import shutil
 import struct
 import subprocess
+import tarfile
+import zipfile
 from collections import Counter
 
 import pytest
@@ -267,6 +269,32 @@ def test_a_segment_that_a_broker_ignores_is_no_log(tmp_path, end, data, commands
     for command in found[0]["commands"]:
         subprocess.run(command, shell=True, check=True)
         assert findings(place, status=0) == []
+
+
+@pytest.mark.parametrize(
+    ("end", "words"),
+    [
+        (".bak", "Rename the file"),
+        (".gz", "Decompress the file"),
+        (".tar.gz", "The file is an archive: extract its segment"),
+        (".zip", "The file is an archive: extract its segment"),
+    ],
+)
+def test_the_advice_on_an_ignored_segment_names_the_way_to_its_bytes(tmp_path, end, words):
+    packed = tmp_path / f"made{end}"
+    if end == ".zip":
+        with zipfile.ZipFile(packed, "w") as made:
+            made.writestr(NAME, SEGMENT)
+    elif end == ".tar.gz":
+        (tmp_path / NAME).write_bytes(SEGMENT)
+        with tarfile.open(packed, "w:gz") as made:
+            made.add(tmp_path / NAME, NAME)
+    else:
+        packed.write_bytes(gzip.compress(SEGMENT) if end == ".gz" else SEGMENT)
+    place = folder(tmp_path, **{f"{NAME}{end}": packed.read_bytes()})
+    (found,) = [each for each in findings(place, status=3) if each["code"] == "segment-ignored"]
+    assert found["loses"] == 3
+    assert found["advice"].startswith(f"{words} to {NAME} before a broker starts. This prints its records: kdump dump ")
 
 
 @pytest.mark.parametrize("end", [".gz", ".bak", ".md5", ".tmp"])
