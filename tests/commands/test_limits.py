@@ -189,7 +189,7 @@ def test_every_command_ends_within_the_memory_of_its_limit(tmp_path, name, entry
     assert (said, done.status) == ((True, damage) if name in met_by else (False, 0))
 
 
-@pytest.mark.parametrize("name", EVERY_COMMAND.keys() - {"check", "verify-index"})
+@pytest.mark.parametrize("name", [name for name in EVERY_COMMAND if name not in {"check", "verify-index"}])
 def test_every_command_takes_a_batch_above_its_limit_for_damage(tmp_path, name):
     folder = tmp_path / "t-0"
     path = with_time_index(folder, forge.batch([forge.record(None, bytes(2 * MIB))]))
