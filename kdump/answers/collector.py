@@ -14,7 +14,7 @@ from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Protocol, Self, TypeVar
 
-from kdump.errors import SILENT, Reporter, UnreadableError
+from kdump.errors import SILENT, Reporter, UnreadableError, discard
 from kdump.formats.partition_metadata import ZERO_ID
 from kdump.log_dirs.file_names import LEADER_EPOCHS, PARTITION_METADATA, Name
 from kdump.primitives.terminal import path_text
@@ -110,12 +110,12 @@ class Place(NamedTuple):
         own = self.partition.topic_id(self.report.damage) if known is None else known.topic_id
         return None if own in {None, ZERO_ID, current} else own
 
-    def leader_epochs(self) -> tuple[EpochEntry, ...]:
-        """Return the entries of leader-epoch-checkpoint; empty without a valid file. ``report`` receives problems."""
+    def leader_epochs(self, wrong: Callable[[str], None] = discard) -> tuple[EpochEntry, ...]:
+        """Return the entries of leader-epoch-checkpoint; empty without a valid file. ``wrong`` receives damage."""
         if (known := self.known(LEADER_EPOCHS)) is not None:
             return tuple(known)
         try:
-            return self.partition.leader_epochs(self.report.damage) or ()
+            return self.partition.leader_epochs(wrong) or ()
         except UnreadableError as error:
             self.report.fail(error)
             return ()

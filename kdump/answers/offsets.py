@@ -209,7 +209,9 @@ class _PartitionPass:
         self._earliest = place.earliest(self._first, is_remote=facts.remote.get(key[0]))
         self._high_watermark = place.high_watermark
         epoch = facts.leader_epochs.get(key)
-        self._epoch = max((one.epoch for one in place.leader_epochs()), default=None) if epoch is None else epoch
+        if epoch is None:
+            epoch = max((one.epoch for one in place.leader_epochs(place.report.damage)), default=None)
+        self._epoch = epoch
         self._place = place
         self._producers = ProducerReplay(place)
         self.times = TimeLookup(segments, times, self._earliest)

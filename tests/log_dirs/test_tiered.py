@@ -133,7 +133,8 @@ def test_an_empty_path_of_remote_storage_is_not_the_working_directory(tmp_path, 
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(local(tmp_path / "here" / "logs", 0, end=2))
     done = kdump("dump", log_dir, "--remote", "", "--count")
-    assert (done.returncode, done.stdout, done.stderr) == (1, b"2\n", b"error: : No such file or directory\n")
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert b"--remote" in done.stderr
 
 
 def test_of_segments_with_equal_base_offsets_only_the_kept_one_ends_the_segment_before_it(tmp_path):
