@@ -22,8 +22,7 @@ from kdump.errors import Reporter, UsageError
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.printers.answer_lines import AnswerTable
 
-SHARE_ID: Final = re.compile(r".*\S.*:[A-Za-z0-9_-]{21}[AQgw]:(?:0|[1-9]\d{0,9})", re.ASCII | re.DOTALL)
-"""The form of a share id; a broker refuses other ids. It hashes the id in this form, without spare bits and zeros."""
+SHARE_ID: Final = re.compile(r".*:[A-Za-z0-9_-]{22}:\d+", re.ASCII | re.DOTALL)
 
 
 @click.command("coordinator")
@@ -50,9 +49,6 @@ def command(
 
     Exit status: 0 answered; 1 something cannot be read; 2 wrong usage.
     """
-    for text in ids:
-        if kind == "share" and not SHARE_ID.fullmatch(text):
-            raise UsageError(f"{text!r} is not a share partition: write it as group:topicId:partition")
     run = Session(quiet=quiet)
     if partitions is None:
         partitions = _count(run, TOPICS[kind], paths) if paths else PARTITIONS
@@ -60,6 +56,9 @@ def command(
         raise UsageError("--partitions cannot be combined with --in")
     if not partitions:
         return run.status
+    for text in ids:
+        if kind == "share" and not SHARE_ID.fullmatch(text):
+            run.note(f"{text!r} is not a share partition: write it as group:topicId:partition")
     lines = [CoordinatorPartition(text, kind, coordinator_partition(text, partitions)) for text in ids]
     rows = [(one.id, f"{TOPICS[kind]}-{one.partition}") for one in lines]
     write_answer(lines, output, lambda _: [AnswerTable("", ("id", "coordinated by the leader of"), rows)])
