@@ -148,7 +148,7 @@ class ProducerReplay:
         self.from_snapshot = False
         self.doubted: set[int] = set()
         """The producers with an open transaction whose end marker may be in unreadable bytes."""
-        self._epochs = place.leader_epochs()
+        self._epochs = place.leader_epochs
         segments = place.partition.segments
         self._last_base = (segments[-1].base_offset or 0) if segments else 0
         limit = self._last_base if before is None else before
@@ -230,7 +230,7 @@ class ProducerReplay:
     @property
     def rank(self) -> tuple[int, int]:
         """The rank of the replica (:attr:`LogEnd.rank`)."""
-        return LogEnd(self.end_offset, self.leader_epoch).with_epochs(self._epochs).rank
+        return LogEnd(self.end_offset, self.leader_epoch).with_epochs(self._epochs()).rank
 
 
 def _snapshots(place: Place) -> Iterator[ProducerSnapshot]:
