@@ -195,14 +195,22 @@ class ReadableMessages:
         return await anext(self)
 
 
+_OF_WHOLE: Final = {"json_invalid", "missing"}
+"""Pydantic's types of errors whose input is the line or the whole message, not a field of it."""
+
+
 def _unread(error: Exception) -> types.JSONRPCError | None:
-    """Return the error for an unreadable message, with its id if readable; None for an empty or unknown line."""
-    line: Any = error.errors()[0]["input"] if isinstance(error, ValidationError) else ""
-    if isinstance(line, str) and not line.strip():
+    """Return the error for an unreadable message, with its id if readable; None for an empty line."""
+    if not isinstance(error, ValidationError):
+        return None
+    faults = error.errors()
+    whole = next((one for one in faults if one["type"] in _OF_WHOLE), faults[0])
+    is_text = whole["type"] == "json_invalid"
+    if is_text and not whole["input"].strip():
         return None
     code, reason, found = types.PARSE_ERROR, "it is not JSON", None
     try:
-        found = json.loads(line) if isinstance(line, str) else line
+        found = json.loads(whole["input"]) if is_text else whole["input"]
         if sendable(found) != found:
             reason = "a text in it holds half of a surrogate pair, which is not Unicode"
         else:

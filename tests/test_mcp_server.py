@@ -464,6 +464,11 @@ def test_a_message_that_cannot_be_read_gets_an_error():
     assert answer() == (None, -32700, "it is not JSON")
     client.send(b'{"jsonrpc":"2.0","id":7}\n')
     assert answer() == (7, -32600, "it is not a JSON-RPC message")
+    for field, wrong in (("params", ""), ("params", "x"), ("method", 7), ("jsonrpc", "")):
+        client.send(json.dumps({"jsonrpc": "2.0", "id": field, "method": "tools/list", field: wrong}).encode() + b"\n")
+        assert answer() == (field, -32600, "it is not a JSON-RPC message")
+    client.send(b'""\n')
+    assert answer() == (None, -32600, "it is not a JSON-RPC message")
     for nested, number in ((b"[" * 500 + b"]" * 500, 8), (b"[" * 100_000, None)):
         client.send(b'{"jsonrpc":"2.0","id":8,"method":"ping","params":{"a":' + nested + b"}}\n")
         assert answer() == (number, -32700, "it is nested too deeply")
