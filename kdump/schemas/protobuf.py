@@ -259,7 +259,7 @@ def map_key(value: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class DecodedMessage:
-    """A decoded message: name, value, and sorted numbers of unknown fields at all levels, once per occurrence."""
+    """A decoded message: name, value, and sorted numbers of unknown fields at all levels, once per reading."""
 
     name: str
     value: dict[str, Any]
@@ -406,7 +406,9 @@ class ProtobufReader:
         if kind is None:
             return {"@type": url, "value": packed}
         data = a2b_base64(packed)
+        walk.level += 1
         value = self.value(kind, data, 0, len(data), walk)
+        walk.level -= 1
         is_plain = kind.full_name != ANY and kind.full_name not in well_known.CONVERTERS
         return {"@type": url, **value} if is_plain else {"@type": url, "value": value}
 
@@ -417,9 +419,9 @@ class ProtobufReader:
         plan = self._plans.get(id(kind))
         if plan is None:
             plan = self._plans[id(kind)] = _Plan(kind, self)
-        walk.level += 1
         if walk.level > MAX_DEPTH:
             raise UndecodableError("messages are nested too deep")
+        walk.level += 1
         made = plan.empty() if into is None else into
         puts, position = plan.puts, begin
         while position < end:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 MAX_DEPTH: Final = 100
-"""Maximum number of levels of messages, of groups in one group, and of imports; protobuf's readers have 100 too."""
+"""Maximum number of levels of messages in a message, of groups in a group, and of imports, as in protobuf's readers."""
 VARINT, FIXED64, BYTES, GROUP, END_GROUP, FIXED32 = range(6)
 
 
@@ -59,19 +59,17 @@ def _int64(value: int) -> str:
     return str(value - (1 << 64) if value >> 63 else value)
 
 
-_MAX_FLOAT: Final = unpack("<f", b"\xff\xff\x7f\x7f")[0]
+_ENDLESS: Final = 2.0**128 - 2.0**103
+"""The smallest number that rounds to infinity as a 32-bit float."""
 
 
 def _float32(data: bytes) -> float | str:
-    """Return a 32-bit float rounded to the fewest of 6 to 8 digits that identify it, else unrounded."""
+    """Return a 32-bit float rounded to the fewest of 6 to 9 digits that identify it."""
     value: float = unpack("<f", data)[0]
     if value - value != 0:
         return number(value)
-    for digits in (6, 7, 8):
-        short = float(f"{value:.{digits}g}")
-        if abs(short) <= _MAX_FLOAT and pack("<f", short) == data:
-            return short
-    return value
+    rounded = (float(f"{value:.{digits}g}") for digits in range(6, 10))
+    return next(short for short in rounded if abs(short) < _ENDLESS and pack("<f", short) == data)
 
 
 _OF_VARINT: Final[Mapping[str, Callable[[int], Any]]] = {

@@ -162,7 +162,9 @@ def scalar(rng, field):
         field.TYPE_BOOL: lambda: rng.random() < 0.5,
         field.TYPE_STRING: lambda: rng.choice(["", "text", "\u00fc\U0001f600", "a\0b"]),
         field.TYPE_BYTES: lambda: rng.randbytes(rng.randrange(4)),
-        field.TYPE_FLOAT: lambda: rng.choice([0.1, -1.5, 3.4e38, float("nan"), float("inf"), 80836.61]),
+        field.TYPE_FLOAT: lambda: rng.choice(
+            [0.1, -1.5, 3.4028234663852886e38, float("nan"), float("inf"), 80836.61, -1.00642857e37]
+        ),
         field.TYPE_DOUBLE: lambda: rng.choice([0.1, -0.0, 1e300, float("-inf")]),
     }
     if field.type in kinds:
@@ -413,24 +415,43 @@ def test_broken_payloads_have_a_reason(payload):
         hexed(ProtobufReader(LINE), payload)
 
 
-def test_messages_64_levels_deep_are_read_and_thousands_refused():
+def sized(tag, data):
+    size, head = len(data), b""
+    while size > 127:
+        head, size = head + bytes([size & 127 | 128]), size >> 7
+    return tag + head + bytes([size]) + data
+
+
+def test_messages_100_levels_deep_are_read_and_deeper_ones_refused():
     def nested(levels):
         payload = b""
         for _ in range(levels):
-            size = len(payload)
-            head = b""
-            while size > 127:
-                head, size = head + bytes([size & 127 | 128]), size >> 7
-            payload = b"\x12" + head + bytes([size]) + payload
+            payload = sized(b"\x12", payload)
         return payload
 
     reader = ProtobufReader(LINE)
-    assert str(reader.read(nested(64), 0, [0]).value).count("{") == 65
-    for levels in (200, 5000):
+    assert str(reader.read(nested(100), 0, [0]).value).count("{") == 101
+    for levels in (101, 5000):
         with pytest.raises(UndecodableError):
             reader.read(nested(levels), 0, [0])
     with pytest.raises(UndecodableError):
         reader.read(b"\x4b" * 100_000, 0, [0])
+
+
+def test_an_any_in_an_any_counts_as_a_level():
+    def nested(levels):
+        payload = b""
+        for _ in range(levels):
+            payload = sized(b"\n", b"x/google.protobuf.Any") + sized(b"\x12", payload)
+        return sized(b"\n", payload)
+
+    reader = ProtobufReader(
+        'syntax = "proto3"; import "google/protobuf/any.proto"; message A { google.protobuf.Any a = 1; }'
+    )
+    assert str(reader.read(nested(90), 0, [0]).value).count("@type") == 90
+    for levels in (101, 5000):
+        with pytest.raises(UndecodableError, match="nested too deep"):
+            reader.read(nested(levels), 0, [0])
 
 
 @pytest.mark.parametrize(
