@@ -50,20 +50,24 @@ class Snapshot(NamedTuple):
         return self.end_offset is not None and all(finding.is_remark for finding in self.findings)
 
 
-def check(files: Files, path: str, *, records: bool = True, limit: int = DEFAULT_LIMIT) -> Snapshot:
+def check(
+    files: Files, path: str, *, records: bool = True, limit: int = DEFAULT_LIMIT, copies: bool = False
+) -> Snapshot:
     """Check a snapshot, and with ``records`` its records. ``limit``: largest batch in bytes. Raises UnreadableError.
 
-    A file whose name has more text than that of a snapshot, such as a copy, is not checked: no node reads it.
+    A file whose name has more text than a snapshot's is a copy, which no node reads: checked only with ``copies``.
     """
     shown, name = files.shown(path), posixpath.basename(path)
     named = KRAFT_SNAPSHOT_NAME.fullmatch(name)
     findings: list[Finding] = []
-    end_offset, epoch = (int(named["offset"]), int(named["epoch"])) if named else (None, None)
+    end_offset, epoch = snapshot_id(name) or (None, None)
     if named is None and name != BOOTSTRAP_SNAPSHOT:
-        if snapshot_id(name) is not None:
+        if epoch is not None and not copies:
             text = "kdump did not check this file: a node does not read a snapshot of this name, which may be a copy"
             return Snapshot(shown, None, None, 0, 0, (remark(shown, Code.NAME, text),))
-        findings.append(_wrong(shown, Code.NAME, "the name of the snapshot has no end offset and epoch", None, _NAMES))
+        if epoch is None:
+            text = "the name of the snapshot has no end offset and epoch"
+            findings.append(_wrong(shown, Code.NAME, text, None, _NAMES))
     log = LogCheck(records=records, topic=CLUSTER_METADATA, gaps=GapLimits(cleaned=False))
     first: RecordBatch | None = None
     last: Region | None = None

@@ -13,7 +13,7 @@ from kdump.answers.metadata.records import TOPIC, MetadataRecord, Undecoded, app
 from kdump.answers.metadata.replay import Break, MetadataReplay
 from kdump.checks import kraft_snapshot
 from kdump.errors import Reporter, UnreadableError, UsageError, discard, many
-from kdump.log_dirs.file_names import KRAFT_SNAPSHOT_NAME, is_kraft_snapshot
+from kdump.log_dirs.file_names import KRAFT_SNAPSHOT_NAME, is_kraft_snapshot, snapshot_id
 from kdump.primitives.timestamps import iso
 from kdump.records.record_batch import Batches, RecordBatch
 from kdump.segments import log_end, resync
@@ -80,8 +80,7 @@ class Copies:
         named = [segment.path for segment in partition.segments if is_kraft_snapshot(segment.path)]
         beside = [entry.path for entry in partition.others if KRAFT_SNAPSHOT_NAME.fullmatch(entry.name)]
         for path in named + beside:
-            found = KRAFT_SNAPSHOT_NAME.fullmatch(posixpath.basename(path))
-            end, epoch = (int(found["offset"]), int(found["epoch"])) if found else (0, 0)
+            end, epoch = snapshot_id(posixpath.basename(path)) or (0, 0)
             self.snapshots.append(SnapshotFile(end, epoch, partition.files, path, partition.limit))
         log = tuple(segment for segment in partition.segments if segment.path not in named)
         if log:
@@ -95,7 +94,7 @@ class Copies:
 
     def _check(self, snapshot: SnapshotFile) -> bool:
         try:
-            checked = kraft_snapshot.check(snapshot.files, snapshot.path, limit=snapshot.limit)
+            checked = kraft_snapshot.check(snapshot.files, snapshot.path, limit=snapshot.limit, copies=True)
         except UnreadableError as error:
             self.report.fail(error)
             return False
@@ -199,7 +198,7 @@ class MetadataLog:
         """The number of :class:`Break` found by the last call of :meth:`image`."""
 
     def image(self, *, offset: int | None = None, at: int | None = None) -> ClusterImage:
-        """Return the image of the records below ``offset`` and appended up to ``at`` (ms); by default of all records.
+        """Return the image of the records below ``offset``, before the first that was appended after ``at`` (ms).
 
         Replay begins with the newest valid snapshot in these limits, else with an empty image. Missing records are
         reported as damage. Raises UsageError if the oldest valid snapshot is later, and the log does not start at 0.
@@ -220,7 +219,7 @@ class MetadataLog:
         return None if first is None else next(iter(appended(first))).timestamp
 
     def history(self, *, offset: int | None = None, at: int | None = None) -> Iterator[Event]:
-        """Yield the events below ``offset`` and up to ``at`` (ms). Events before the start of the log are unknown."""
+        """Yield the events of the records of :meth:`image`. Events before the start of the log are unknown."""
         breaks, snapshots = Breaks(self.copies.report.damage), self.copies.snapshots
         image = self._oldest(breaks)
         from kdump.answers.metadata.events import Events
@@ -254,7 +253,7 @@ class MetadataLog:
     def _oldest(self, breaks: Breaks) -> ClusterImage:
         """Return the image of the newest valid snapshot that is not after the start of the log.
 
-        Without one, return the oldest valid snapshot's image; an empty image if there is none or the log starts at 0.
+        Without one, return the oldest valid snapshot's image; an empty image without one, or without a log after 0.
         """
         first = self.copies.first_offset() or 0
         there = self.copies.snapshots

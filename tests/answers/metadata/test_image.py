@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -50,6 +51,20 @@ def test_image_is_what_a_controller_wrote_into_its_snapshot(release, end):
     image = image_of(log_alone, Reporter(damage=no_damage), offset=end)
     assert image.end_offset == end
     assert records(image) == records(load(snapshot, no_damage))
+
+
+def test_a_copy_of_a_snapshot_is_checked_and_read_like_it(tmp_path):
+    snapshot = copies(partitions(FOLDERS[1])).snapshots[-1]
+    copy = tmp_path / f"{snapshot.end_offset:020}-{snapshot.epoch:010} (1).checkpoint"
+    copy.write_bytes(Path(snapshot.path).read_bytes())
+    found = copies(Finder(Wanted()).find([str(copy)]))
+    assert [(one.end_offset, one.epoch, found.sound(one)) for one in found.snapshots] == [(*snapshot[:2], True)]
+    copy.write_bytes(copy.read_bytes()[:-1])
+    damage = []
+    found = Copies(Finder(Wanted()).find([str(copy)]), Reporter(damage=damage.append))
+    assert [found.sound(one) for one in found.snapshots] == [False]
+    assert len(damage) == 1
+    assert "kdump does not use this snapshot" in damage[0]
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.parent.name)
