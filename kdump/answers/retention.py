@@ -62,7 +62,8 @@ _KEYS: Final = (
 class TopicRetention:
     """The configs of a topic on one broker that determine deletion. ``from_`` has the source of each config.
 
-    If ``known`` is false, the topic's configs are unknown. The fields then have defaults, which kdump does not apply.
+    If ``known`` is false, the topic's configs are unknown. kdump then applies none of the fields, which
+    have defaults of Kafka or the broker.
     """
 
     kind: ClassVar[str] = "topic"

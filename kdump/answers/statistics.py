@@ -226,7 +226,7 @@ class PartitionSums:
 class Statistics(Collector):
     """Gathers statistics. With ``records`` they include sizes of keys and values, and the ``top`` largest of them.
 
-    Each folder has a line. The sums of topics leave out ``spares``: the older replicas of each partition.
+    Each folder has a line. The sums leave out ``spares``: all replicas of a partition but one.
     """
 
     takes_control_runs = True
@@ -260,7 +260,10 @@ class Statistics(Collector):
         return Needs.RECORDS if self._with_records else Needs.HEADERS
 
     def add(self, batches: Batches) -> int | None:
-        """Add the batches before the first one that cannot be read as far as needed, and return their number."""
+        """Add the batches before the first one that cannot be read as far as needed, and return their number.
+
+        Raises DamageError if this is the first batch.
+        """
         partition = self._partition
         if partition is None:
             return None

@@ -257,9 +257,9 @@ def run(regions: Iterator[Region], checkers: Sequence[SegmentChecker]) -> None:
 
 
 def _beside(segment: Segment, suffix: str, *, has_begun: bool) -> bytes | None:
-    """Return the content of an index file, also of one that was written after the folder was listed.
+    """Return the content of an index file, also if it appeared after the folder was listed.
 
-    ``has_begun``: the segment is read again, so a broker may have created a ``.txnindex`` since the first read.
+    A new ``.txnindex`` beside an ``.index`` counts only if ``has_begun``: the segment is read again.
     """
     content = segment.sibling(suffix)
     if content is None and suffix == TXN_INDEX and INDEX in segment.siblings and not has_begun:

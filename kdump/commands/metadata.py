@@ -107,7 +107,8 @@ def command(**options: Any) -> int:
     URLs with a password, are hidden too. --show-secrets shows all. --write-snapshot always writes all.
 
     If a record is damaged or missing, or cannot be applied (an absent topic, an unknown type), standard error names the
-    offset and the reason, for the first 20. The answer leaves the record out; --events has an event ReplayBroken.
+    offset or the byte, and the reason. The answer leaves the record out. --events has an event ReplayBroken, but not
+    for damage after the last readable batch: nothing proves that records were there.
 
     Several PATHs are copies of one quorum's log: they are merged by offset and leader epoch. If the files do not
     prove that a record is committed, "committed" of an event is null.

@@ -3,6 +3,9 @@
 
 :mod:`kdump.records.magic_2` has the layout. :class:`Cursor` reads records. Its subclasses, also in other modules, write
 an output; ``records.pxd`` has its C interface. Some functions call the system, such as :func:`listing`.
+
+"Well-formed" is what this module reads. :mod:`kdump.records.magic_2` reads all valid records: also those whose sequence
+begins again at 0, or with times of 2**62 ms and more.
 """
 
 import sys
@@ -21,7 +24,7 @@ VERSION = 28
 RECORD_NUMBERS = ("offset", "timestamp", "key_size", "value_size", "sequence")
 """The ``values`` of a Cursor begin with these numbers of a record. Fields of the batch's header and others follow."""
 FAR = 1 << 62
-"""The sum of two numbers from -FAR to FAR fits into 64 bits."""
+"""The sum of two numbers from -FAR to FAR fits into 64 bits, except FAR + FAR."""
 NUMBERS = 32
 """Maximum number of ``values``."""
 
@@ -317,7 +320,7 @@ cdef class Cursor:
         """Return whether there are records and all agree with the header of their batch.
 
         They agree if they are well-formed, fill the batch and have no attributes, and their offsets increase up to at
-        most the header's last offset. With CreateTime their largest timestamp must be the header's.
+        most the header's last offset. With CreateTime their largest timestamp, at least -1, must be the header's.
         """
         cdef bint agree
         with nogil:

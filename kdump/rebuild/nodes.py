@@ -187,7 +187,7 @@ def assign(topics: Topics, nodes: Sequence[NewNode], wanted: int | None = None) 
 
     If ``wanted`` is None and the new nodes are exactly the nodes of all old replicas, each node keeps its replicas,
     except those that a reassignment was adding. Otherwise leaders are assigned round-robin, one node later for each
-    topic. The followers are the nodes after the leader; their distance from it grows with each round.
+    topic. The followers are the nodes after the leader; their distance from it changes with each round.
     """
     ids = [node.id for node in nodes]
     partitions = [
@@ -207,7 +207,7 @@ def assign(topics: Topics, nodes: Sequence[NewNode], wanted: int | None = None) 
 
 
 def _go_round(ids: Sequence[int], leader: int, count: int) -> Iterator[int]:
-    """Yield nodes in the order of Kafka's placement: the leader, then nodes at a distance that grows each round."""
+    """Yield nodes in the order of Kafka's placement: the leader, then nodes at a distance that changes each round."""
     yield ids[leader % len(ids)]
     others = len(ids) - 1
     shift = leader // len(ids)

@@ -115,7 +115,7 @@ def end_of_segment(segment: Segment, since: int = 0) -> SegmentEnd:
     """Return the end of a segment. Raises UnreadableError.
 
     Reading starts at the batch boundary ``since`` (bytes) or, if more than SMALL bytes follow it, at the last index
-    entry. Only the last batch is checked. If it is damaged or damage follows it, all these batches are then checked.
+    entry after it. The batches there and at the end are checked. After damage, all these batches are checked.
     """
     base = segment.base_offset or 0
     with segment.open() as source:
@@ -154,7 +154,7 @@ def last_indexed(
     """Return the position in the last suitable entry of the offset index, or 0.
 
     An entry is suitable up to ``position`` (bytes) and up to ``offset``; of these entries the last ``skip`` are left
-    out. The result is 0 without such an entry, or if no valid batch that begins up to the entry's offset is there.
+    out. The result is 0 without such an entry, or if the batch there is damaged or has other offsets.
     """
     path = segment.siblings.get("index")
     if path is None:

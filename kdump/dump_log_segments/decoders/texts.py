@@ -56,7 +56,7 @@ class SkippingParser:
         raise NotImplementedError
 
     def read(self, entry: Record | Message) -> Texts:
-        """Return the texts of a record, or :meth:`skipped` if its key or value is larger than its message.
+        """Return the texts of a record, or :meth:`skipped` if its key or value is larger, or its message too short.
 
         DumpLogSegments catches errors of ``record.key()`` and ``record.value()``, but not those of ``record.hasKey()``.
         ``Utils.sizeDelimited`` sets the stored size as the limit of a buffer. Java refuses a limit above its capacity.

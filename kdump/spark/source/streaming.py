@@ -47,7 +47,7 @@ TRIES: Final = 5
 
 
 class TriggerLimits(NamedTuple):
-    """The limits of one trigger; None for no limit. A trigger reads at least one batch if there is one."""
+    """The limits of one trigger; None for no limit. A trigger reads at least one batch or damaged range."""
 
     files: int | None = None
     bytes: int | None = None
@@ -129,7 +129,7 @@ def _initial(options: SourceOptions, note: Callable[[str], None], listings: List
 def ends(options: SourceOptions, start: Offsets | None = None, listings: Listings | None = None) -> Ends:
     """Return the log end offset of each folder.
 
-    Raises UnreadableError, with ``failOnDataLoss`` also if a segment after ``start`` in ``listings`` has disappeared.
+    Raises UnreadableError, with ``failOnDataLoss`` also if records after ``start`` have disappeared (``listings``).
     """
     known, marks = listings or Listings(), {key: Mark(**fields) for key, fields in (start or {}).items()}
     return _until_still(lambda _: _ends(options, marks, known), options)
@@ -155,12 +155,12 @@ def advance(
     """Return the end of a trigger that begins at ``start``, and the bytes that it reads.
 
     With ``target`` the trigger reads only the folders of ``target``, at most up to their offsets there. It begins with
-    the folder that was read longest ago. If size and file names show that a closed segment is within the limits, at
-    most its end is read here. In other segments, with read_committed in all new ones, the headers are read; in folders
+    the folder that was read longest ago. If size and file names show that a closed segment is within the limits,
+    little of it is read here. In other segments, with read_committed in all new ones, the headers are read; in folders
     of ``checked`` all bytes. It ends after a closed segment or a batch with a right checksum, before a truncated batch.
 
     ``fail`` is called for each error, perhaps several times; by default it raises. If it returns, the trigger ends
-    before the error in this folder. A segment of ``listings`` that has disappeared is an error too
+    before the error in this folder. An unexplained loss of a segment of ``listings`` is an error too
     (:class:`~kdump.spark.source.listings.Listings`); without ``failOnDataLoss`` the remaining segments are read.
     """
     known = listings or Listings()
