@@ -30,8 +30,9 @@ from kdump.log_dirs import file_names
 from kdump.log_dirs.file_names import KRAFT_SNAPSHOT_NAME
 from kdump.records.log_entry import check
 from kdump.records.record_batch import Batches, RecordBatch
+from kdump.segments import resync
 from kdump.segments.regions import DATA, Damage
-from kdump.segments.walk import raise_above_limit, walk
+from kdump.segments.walk import walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -313,7 +314,7 @@ def _snapshot(snapshot: SnapshotFile, release: StartRelease) -> Iterator[StartCa
         for region in walk(source):
             reason = ""
             if isinstance(region, Damage):
-                raise_above_limit(source, region)
+                resync.raise_above_limit(source, region)
                 reason = f"CorruptRecordException: {region.reason}"
             elif isinstance(region, RecordBatch):
                 try:
@@ -358,7 +359,7 @@ def _bootstrap_level(log_dir: LogDirFiles, entry: Entry) -> int | None:
     with log_dir.files.open(entry.path) as source:
         for region in walk(source):
             if isinstance(region, Damage):
-                raise_above_limit(source, region)
+                resync.raise_above_limit(source, region)
                 raise DamageError(Code.BATCH.kind, region.reason, position=region.at)
             if isinstance(region, RecordBatch) and not region.is_control:  # the reader checks no checksum
                 for record in region.records():

@@ -19,7 +19,7 @@ from kdump.log_dirs.file_names import BOOTSTRAP_SNAPSHOT, KRAFT_SNAPSHOT_NAME, s
 from kdump.primitives.compression import DEFAULT_LIMIT
 from kdump.records import control
 from kdump.records.record_batch import Batches, RecordBatch
-from kdump.segments import resync, walk
+from kdump.segments import resync
 from kdump.segments.regions import Padding
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def check(
                 first = first or region
                 others += epoch is not None and region.partition_leader_epoch != epoch
             elif not isinstance(region, Batches):
-                walk.raise_above_limit(source, region)
+                resync.raise_above_limit(source, region)
                 log.end(region)
             last = region
         findings += [*log.findings, *log.finish()]

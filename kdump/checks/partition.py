@@ -313,7 +313,7 @@ class _IndexPass:
 
 
 def _end(segment: Segment, source: OpenSource, region: Damage | Padding | Trailing) -> list[Finding]:
-    walk.raise_above_limit(source, region)
+    resync.raise_above_limit(source, region)
     if zero_tail(source, region.position, source.size) == region.position:
         zeros = padding(source, region.position, source.size)
         text = f"{zeros} follow the last batch: the file was preallocated and not trimmed"

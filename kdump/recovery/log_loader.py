@@ -48,7 +48,7 @@ from kdump.recovery.segment_end import (
 )
 from kdump.recovery.split_segment import OffsetOverflowError, SegmentSlice, split
 from kdump.recovery.swaps import Swaps, after_swaps
-from kdump.segments import walk
+from kdump.segments import resync, walk
 from kdump.segments.regions import DATA, ENDS_INSIDE, Damage
 
 if TYPE_CHECKING:
@@ -385,7 +385,7 @@ class _Start:
             for region in walk.walk(source, indexed_at(each, start) if base_of(each) < start else 0, runs=DATA):
                 fault = ""
                 if isinstance(region, Damage):
-                    walk.raise_above_limit(source, region)
+                    resync.raise_above_limit(source, region)
                     raise FailsError(f"{at(each, region.at)}: {region.reason}", each.name, Code.RECORD_SIZE)
                 if not isinstance(region, Batches):
                     return
@@ -487,7 +487,7 @@ def _recover(each: Segment, interval: int) -> _Recovered:
     with each.open() as source:
         for region in _recoverable(source, index):
             if not isinstance(region, Batches):
-                walk.raise_above_limit(source, region)
+                resync.raise_above_limit(source, region)
                 reason = getattr(region, "reason", ENDS_INSIDE)
                 break
             if reason := _invalid(region.first):

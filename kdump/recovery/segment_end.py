@@ -166,7 +166,7 @@ def search_end(each: Segment, searched: str, target: int, position: int, stop: i
                 found = found or highest >= target
                 next_offset = region.last_offset + 1
             elif isinstance(region, Damage):
-                walk.raise_above_limit(source, region)
+                resync.raise_above_limit(source, region)
                 raise FailsError(f"{at(each, region.at)}: {region.reason}", each.name, Code.RECORD_SIZE)
     if next_offset is None:
         return None

@@ -27,7 +27,7 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, Final
 
 from kdump import kernel
-from kdump.errors import DamageError
+from kdump.errors import DamageError, UnreadableError
 from kdump.formats import record_layout
 from kdump.log_dirs.files import Source, data_end, next_data, size_of_holes
 from kdump.parallel.costs import BUDGET
@@ -312,7 +312,7 @@ class ResyncReader:
             return False
         first = record_layout.LOG_OVERHEAD.read(head).offset
         follows = first == offset if self._magic(position) == record_layout.MAGIC_2 else first >= offset
-        return follows and self._is_credible(position)
+        return follows and self.is_credible(position)
 
     def guess(self, until: int, alike: bytes) -> int | None:
         """Return the position of a valid batch before ``until``, or None. The batch may be a copy in a record's value.
@@ -322,7 +322,7 @@ class ResyncReader:
         self._hashable = HASHED
         places = chain(self._places_alike(until, alike), self._places(self._start, until))
         for at in islice(places, LOOKS):
-            if self._is_credible(at):
+            if self.is_credible(at):
                 return at
         return None
 
@@ -341,7 +341,7 @@ class ResyncReader:
 
     def _search(self, position: int) -> int:
         """Return the position of the next valid batch at or after ``position``, or the end of the file."""
-        return next(filter(self._is_credible, self._places(position, self._zeros)), self._end)
+        return next(filter(self.is_credible, self._places(position, self._zeros)), self._end)
 
     def _places(self, position: int, until: int) -> Iterator[int]:
         """Yield the positions of possible headers from ``position`` to ``until`` (exclusive)."""
@@ -359,7 +359,7 @@ class ResyncReader:
             if not any(block[-record_layout.BATCH_HEADER.size :]):  # no batch has a size of zero: skip a hole
                 position = max(position, next_data(self._source, position) - record_layout.UP_TO_MAGIC)
 
-    def _is_credible(self, position: int) -> bool:
+    def is_credible(self, position: int) -> bool:
         """Return whether a batch with consistent fields and a right checksum starts at ``position``."""
         end = self._consistent_end(position)
         if end is None:
@@ -471,6 +471,20 @@ def guess(source: Source, part: SegmentPart) -> int | None:
 def possible_batches(source: Source, start: int, end: int) -> Iterator[int]:
     """Yield the positions from ``start`` to ``end`` at which a batch with consistent fields and any checksum starts."""
     return ResyncReader(source, start, end, "resync", None, limit=None).consistent()
+
+
+def raise_above_limit(source: Source, region: Region) -> None:
+    """Raise UnreadableError if ``region`` begins with a valid batch above the limit of ``source``: a broker reads it"""
+    if not isinstance(region, Damage) or region.kind != "limit":
+        return
+    start = region.position
+    if ResyncReader(source, start, source.size, "resync", None, limit=None).is_credible(start):
+        size = record_layout.LOG_OVERHEAD.read(source.read(start, record_layout.LOG_OVERHEAD.size)).size
+        raise UnreadableError(
+            source.name,
+            f"byte {start}: a batch of {size} bytes is valid, but larger than kdump's limit of {source.limit} bytes",
+            f"give --max-batch-bytes {size} or more",
+        )
 
 
 def read(

@@ -9,9 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from kdump import kernel
-from kdump.errors import DamageError, UnreadableError
+from kdump.errors import DamageError
 from kdump.formats import record_layout
-from kdump.primitives.crc import crc32, crc32c
 from kdump.records import log_entry, magic_0_1, magic_2
 from kdump.records.log_entry import is_sound
 from kdump.records.record_batch import RecordBatch
@@ -155,28 +154,3 @@ def is_sound_at(source: Source, position: int) -> bool:
 def as_region(damage: DamageError, position: int, size: int) -> Damage:
     """Return damage as a region of ``size`` bytes at ``position``. ``damage.position`` is relative to ``position``."""
     return Damage(position, size, damage.kind, damage.reason, position + damage.position, damage.expected, damage.found)
-
-
-def raise_above_limit(source: Source, region: Region) -> None:
-    """Raise UnreadableError if ``region`` begins with a valid batch above the limit of ``source``: a broker reads it.
-
-    The batch is read in blocks.
-    """
-    if not isinstance(region, Damage) or region.kind != "limit":
-        return
-    start = region.position
-    head = source.read(start, record_layout.UP_TO_MAGIC)
-    if len(head) < record_layout.UP_TO_MAGIC:  # the file has shrunk
-        return
-    _, size, _, magic = record_layout.ENTRY_START.read(head)
-    is_new = magic >= record_layout.MAGIC_2
-    checksum, covered = (crc32c, record_layout.CRC_COVERS_FROM) if is_new else (crc32, record_layout.MAGIC_POSITION)
-    found, end = 0, start + record_layout.LOG_OVERHEAD.size + size
-    for position in range(start + covered, end, BLOCK):
-        found = checksum(source.read(position, min(BLOCK, end - position)), found)
-    if found.to_bytes(4, "big") == source.read(start + covered - 4, 4):
-        raise UnreadableError(
-            source.name,
-            f"byte {start}: a batch of {size} bytes is valid, but larger than kdump's limit of {source.limit} bytes",
-            f"give --max-batch-bytes {size} or more",
-        )
