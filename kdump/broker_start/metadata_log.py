@@ -74,8 +74,8 @@ class MetadataStart(NamedTuple):
     """Whether the log is loaded and has records, and no segment is truncated. A snapshot may still replace the log."""
     voters: tuple[int, ...] = ()
     """The voters of the quorum in ``quorum-state``."""
-    of_controllers: tuple[StartCause, ...] = ()
-    """Those of ``fatal`` that stop only controllers."""
+    of_controller: StartCause | None = None
+    """The cause that stops only a controller: the first record that it cannot apply."""
 
 
 class Opening(NamedTuple):
@@ -184,16 +184,15 @@ def _with_snapshots(
         text = "the metadata log is empty: if this node is the only controller, it begins a new log without topics"
         cause = StartCause(code=Code.METADATA_LOG_EMPTY, file=folder.name, text=text)
         return MetadataStart(loaded.with_causes(cause), None, tuple(fatal), is_whole=False)
-    of_controllers: list[StartCause] = []
     if whole is None:
-        image, broken = _replay(newest, segments, end, of.release, folder, of_controllers)
+        image, broken, of_controller = _replay(newest, segments, end, of.release, folder)
     else:
-        image, broken = whole, [] if newest is None else list(_snapshot(newest, of.release))
+        image, broken, of_controller = whole, [] if newest is None else list(_snapshot(newest, of.release)), None
     broken = broken or list(_levels(image, newest, of.release, folder))
     if not is_whole and not fatal:
         text = f"the metadata log ends at offset {end}: later changes are lost"
         loaded = loaded.with_causes(StartCause(code=Code.METADATA_LOG_SHORT, file=folder.name, text=text))
-    return MetadataStart(loaded, image, (*fatal, *broken), is_whole, of_controllers=tuple(of_controllers))
+    return MetadataStart(loaded, image, (*fatal, *broken), is_whole, of_controller=of_controller)
 
 
 def _snapshot_names(folder: log_folder.LogFolder) -> Iterator[StartCause]:
@@ -246,13 +245,13 @@ def _replay(
     end: int,
     release: StartRelease,
     folder: log_folder.LogFolder,
-    of_controllers: list[StartCause],
-) -> tuple[ClusterImage, list[StartCause]]:
-    """Return the image of the newest snapshot and the later records, and the causes that stop the node.
+) -> tuple[ClusterImage, list[StartCause], StartCause | None]:
+    """Return the image of the newest snapshot and the later records, and the causes for any node and for a controller.
 
-    Add those that stop only a controller to ``of_controllers``, too.
+    The image has the records after one that cannot be applied, because a broker skips such a record.
     """
     broken: list[StartCause] = []
+    not_applied: list[StartCause] = []
     whole: list[int] = []  # the offsets below which no record is missing
 
     def breaks(found: Break) -> None:
@@ -260,25 +259,20 @@ def _replay(
         if found.effect in STOPS:
             code, effect = STOPS[found.effect]
             cause = StartCause(code=code, file=folder.name, text=f"{found.cause}: {effect}", offset=min(whole))
-            broken.append(cause)
-            if found.effect is BreakEffect.NOT_APPLIED:
-                of_controllers.append(cause)
+            (not_applied if found.effect is BreakEffect.NOT_APPLIED else broken).append(cause)
 
     image = ClusterImage()
     if newest is not None:
         broken += _snapshot(newest, release)
-        if not broken:
-            image = load(newest, breaks)
-    if broken:
-        return image, broken
+        image = image if broken else load(newest, breaks)
     replay = MetadataReplay(image, breaks, to=end)
-    for each in segments:
+    for each in () if broken else segments:
         for found in _batches(each, end):
             if found.last_offset >= image.end_offset:
                 broken += release.too_new(found, each.name)
                 if broken or not replay.add(found):
                     break
-    return image, broken
+    return image, broken, next(iter(not_applied), None)
 
 
 def _levels(

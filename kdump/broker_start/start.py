@@ -234,7 +234,9 @@ class _BrokerRun:
         self.image = found.image
         self.intervals = index_intervals(found.image)
         self.voters = found.voters
-        self.fatal += [cause for cause in found.fatal if cause not in found.of_controllers or self._is_controller()]
+        self.fatal += found.fatal
+        if found.of_controller is not None and self._is_controller():
+            self.fatal.append(found.of_controller)
         if any(cause.code is Code.METADATA_SNAPSHOT_BROKEN for cause in found.fatal):
             self.decides = False  # the image lacks the records of the snapshot
         if not self._is_sole_controller() and not found.is_whole:

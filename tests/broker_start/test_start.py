@@ -281,6 +281,19 @@ def test_a_topic_twice_in_the_metadata_log_ends_a_controller(broker):
     assert codes(start["fatal"]) == ["metadata-replay-broken"]
 
 
+def test_a_broker_applies_the_records_after_one_that_it_skips(broker):
+    """MetadataBatchLoader.replay: a broker's fault handler only logs the error."""
+    log = broker / "d1" / "__cluster_metadata-0"
+    level = metadata_value("FeatureLevelRecord", name="metadata.version", featureLevel=21)
+    plain, idem = (metadata_value("TopicRecord", name=name, topicId=uuid) for name, uuid in IDS.items())
+    later = records(idem, assignment("plain", 0, "d1"), assignment("idem", 0, "d2"), base=3)
+    (log / f"{0:020}.log").write_bytes(records(level, plain, plain))
+    (log / f"{3:020}.log").write_bytes(later)
+    start, logs = started(broker, configs=("node.id=1", "process.roles=broker", "controller.quorum.voters=2@b:9093"))
+    assert (start["starts"], start["fatal"]) == (True, [])
+    assert (logs["plain", 0, "plain-0"], logs["idem", 0, "idem-0"]) == (("loaded", 0, 2), ("loaded", 0, 2))
+
+
 def test_one_log_dir_of_two_leaves_open_what_the_other_holds(broker):
     start, logs = started(broker, "d1", configs=())
     assert start["starts"]
