@@ -48,13 +48,13 @@ class WriterLog(TopicLog):
 
     def take(self, records: Sequence[BriefRecord], producer: int, counts: Sequence[int]) -> None:  # noqa: ARG002  the writer does not matter
         """Add records, each with its share of its batch's header."""
-        groups = self.groups
+        groups, takes = self.groups, self._takes
         for (offset, timestamp, key, value, size), share in zip(records, _shares(counts), strict=True):
             problem = problem_of(key)
             if key is None or problem is not None:
                 self.refuse(problem or "", offset)
                 continue
-            if self._takes is not None and not (key[:2] in OFFSETS and self._is_selected(committed_in(key))):
+            if takes is not None and not (key[:2] in OFFSETS and self._is_selected(takes, committed_in(key))):
                 continue
             name = group_of(key)
             written = groups.get(name)
@@ -69,12 +69,10 @@ class WriterLog(TopicLog):
             written.size += size + share
             written.last_timestamp = timestamp
 
-    def _is_selected(self, place: bytes) -> bool:
-        found = self._selected.get(place)
-        if found is None and self._takes is not None:
-            found = self._takes(java_utf8(place[2:-4]), int.from_bytes(place[-4:], "big", signed=True))
-            self._selected[place] = found
-        return bool(found)
+    def _is_selected(self, takes: Callable[[str, int], bool], place: bytes) -> bool:
+        if place not in self._selected:
+            self._selected[place] = takes(java_utf8(place[2:-4]), int.from_bytes(place[-4:], "big", signed=True))
+        return self._selected[place]
 
 
 def _shares(counts: Iterable[int]) -> Iterator[int]:
