@@ -47,20 +47,22 @@ class Replicas:
     """The replicas of a partition, and the highest log start offset in their checkpoints."""
 
     def __init__(self) -> None:
-        self.parts: list[Partition] = []
-        self._log_starts: list[int | None] = []
+        self._held: list[tuple[Partition, int | None]] = []
+
+    @property
+    def parts(self) -> list[Partition]:
+        return [part for part, _ in self._held]
 
     @property
     def log_start(self) -> int | None:
-        return max((one for one in self._log_starts if one is not None), default=None)
+        return max((start for _, start in self._held if start is not None), default=None)
 
     @property
     def size(self) -> int:
         return sum(part.size for part in self.parts)
 
     def add(self, part: Partition, log_start: int | None = None) -> None:
-        self.parts.append(part)
-        self._log_starts.append(log_start)
+        self._held.append((part, log_start))
 
     def keep_one_topic(self, report: Reporter) -> int:
         """Remove the replicas of other topics of the same name. Report each as damage, and return their number.
@@ -68,26 +70,20 @@ class Replicas:
         A topic that is deleted and created again has another topic id. The topic of a live folder is kept, then
         the one with the newest segment. A replica without a topic id is kept.
         """
-        if len(self.parts) < 2:
+        if len(self._held) < 2:
             return 0
         ids = [_topic_id(part) for part in self.parts]
-        ranks = {one: max(_rank(part) for part, own in zip(self.parts, ids, strict=True) if own == one) for one in ids}
-        ranks.pop(None, None)
-        if len(ranks) < 2:
-            return 0
-        kept = max(ranks, key=lambda one: ranks[one])
-        found = list(zip(self.parts, self._log_starts, ids, strict=True))
-        self.parts, self._log_starts = [], []
-        for part, log_start, own in found:
-            if own in (kept, None):
-                self.add(part, log_start)
-            else:
-                report.damage(
-                    f"{part.files.shown(part.folder)} is not read: its topic id is {own}, but the topic id of the "
-                    f"written log is {kept}. Its records are those of another topic of the same name. To salvage them, "
-                    "name this folder alone"
-                )
-        return len(found) - len(self.parts)
+        ranked = ((_rank(part), own) for part, own in zip(self.parts, ids, strict=True) if own is not None)
+        _, kept = max(ranked, default=((), None))
+        others = [number for number, own in enumerate(ids) if own not in (kept, None)]
+        for number in reversed(others):
+            part, _ = self._held.pop(number)
+            report.damage(
+                f"{part.files.shown(part.folder)} is not read: its topic id is {ids[number]}, but the topic id of the "
+                f"written log is {kept}. Its records are those of another topic of the same name. To salvage them, "
+                "name this folder alone"
+            )
+        return len(others)
 
     def log_start_entries(self, written: writer.WrittenLog) -> list[PartitionOffset]:
         """Return the entry for log-start-offset-checkpoint if needed, and if no broker would delete the log for it."""
