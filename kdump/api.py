@@ -983,4 +983,4 @@ def moment(when: Time | None) -> int | None:
         raise UsageError(f"{when!r} is not a time: use ms since 1970, ISO 8601, an age (-2h) or a datetime with a zone")
     if when.tzinfo is None:
         raise UsageError(f"{when!r} has no time zone: add one, as in datetime(..., tzinfo=UTC)")
-    return -((_EPOCH - when) // timedelta(milliseconds=1))
+    return timestamps.rounded_up(when)

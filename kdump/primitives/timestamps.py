@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
@@ -78,8 +78,12 @@ def moment(text: str, now: Callable[[], float] = time.time, tz: tzinfo = UTC, *,
         raise UsageError(
             f"{text!r} is not a time: write it as 2026-11-21T09:05:00Z, 1700000000000 (ms since 1970) or -2h30m"
         ) from None
-    since = (when if when.tzinfo else when.replace(tzinfo=tz)) - _START
-    return -((-since).days * 86_400_000 + (-since).seconds * 1000 + (-since).microseconds // 1000)
+    return rounded_up(when if when.tzinfo else when.replace(tzinfo=tz))
+
+
+def rounded_up(when: datetime) -> int:
+    """Return a time with a zone in ms since 1970. Fractions of a ms are rounded up."""
+    return -((_START - when) // timedelta(milliseconds=1))
 
 
 def _milliseconds(number: int, least: int) -> int:

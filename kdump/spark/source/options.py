@@ -201,7 +201,7 @@ def _time(text: str) -> int:
     if re.fullmatch(r"-?\d+", text):
         return int(text)
     moment = datetime.fromisoformat(text)
-    return -((_EPOCH - (moment if moment.tzinfo else moment.replace(tzinfo=UTC))) // _MILLISECOND)
+    return timestamps.rounded_up(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
 
 
 def _times(text: str) -> tuple[int, ...]:
