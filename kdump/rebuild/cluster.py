@@ -11,6 +11,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from kdump.answers.metadata.cluster_image import TOPIC_RESOURCE
+from kdump.answers.metadata.image import topic_names
 from kdump.answers.metadata.records import SCRAM_SINCE
 from kdump.answers.topic_configs import compacted_topics, tiered_topics
 from kdump.checks.evidence import committed
@@ -309,7 +310,7 @@ def choose(
         wanted = list(_with_remote(wanted, remote_logs(volumes), has_configs=has_configs))
     lost = {(one.topic, one.partition) for one in wanted if not one.folders}
     if lost:
-        known = known_ends(volumes, lost, {topic.id: name for name, topic in image.topics.by_name.items()})
+        known = known_ends(volumes, lost, topic_names(image))
         wanted = [
             one if one.folders else one._replace(known_end=known.get((one.topic, one.partition), 0)) for one in wanted
         ]

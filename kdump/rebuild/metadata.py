@@ -20,13 +20,13 @@ A snapshot for nodes of 3.9.2 to 4.4.0 must have these properties (KIP-630, KIP-
 from __future__ import annotations
 
 import posixpath
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 from uuid import uuid4
 
 from kdump.answers.metadata import snapshot_writer
 from kdump.answers.metadata.cluster_image import BROKER_RESOURCE, TOPIC_RESOURCE, ClusterImage
-from kdump.answers.metadata.image import Copies, MetadataLog
+from kdump.answers.metadata.image import Copies, MetadataLog, topic_names
 from kdump.answers.metadata.records import LEVEL_NAMES, METADATA_VERSION, level_name
 from kdump.answers.metadata.topics import PartitionImage
 from kdump.broker_start import release
@@ -202,8 +202,7 @@ def found(volumes: Volumes, release: StartRelease | None, report: Reporter) -> L
     ``release``: release of the new nodes, used if the log is absent, or damaged without a metadata.version. Raises
     UsageError if it is then None or before 3.3.
     """
-    copies, folders = volumes.metadata_copies, [each for each in volumes.folders if each.state in _TOPIC_STATES]
-    breaks: list[str] = []
+    copies, breaks = volumes.metadata_copies, list[str]()
 
     def damage(text: str) -> None:
         breaks.append(text)
@@ -211,7 +210,7 @@ def found(volumes: Volumes, release: StartRelease | None, report: Reporter) -> L
 
     replay = Copies(copies, report._replace(damage=damage))
     if not replay:
-        image, changes = _without_log(_numbered(folders, ClusterImage()), release, report.fail)
+        image, changes = _without_log(_topic_folders(volumes, ClusterImage()), release, report.fail)
         return LostCluster(image, (), (), 0, 0, tuple(changes))
     log = MetadataLog(replay)
     image = log.image()
@@ -219,7 +218,7 @@ def found(volumes: Volumes, release: StartRelease | None, report: Reporter) -> L
         report.note(f"the metadata transaction at offset {image.open_transaction} has no end, so it is not applied")
     end = ends(copies, report.note)
     changes = []
-    folders = _numbered(folders, image)
+    folders = _topic_folders(volumes, image)
     if log.breaks or not image.topics.by_name:
         changes += _complete(image, folders, release, report.fail)
     else:
@@ -236,8 +235,17 @@ MOST_ADDED: Final = 10_000
 """The most partitions that a request adds to a topic (``ReplicationControlManager.MAX_PARTITIONS_PER_BATCH``)."""
 
 
-def _numbered(folders: Sequence[VolumeFolder], image: ClusterImage) -> list[VolumeFolder]:
-    """Return the folders without those of a far too high number, such as a user's copy ``orders-20240101``."""
+def _topic_folders(volumes: Volumes, image: ClusterImage) -> list[VolumeFolder]:
+    """Return the folders that count as topics, with whole names of topics where other folders or ``image`` have them.
+
+    Folders of a far too high number are left out, such as a user's copy ``orders-20240101``.
+    """
+    names = {each.topic_id: each.topic for each in volumes.folders if not each.is_name_cut} | {**topic_names(image)}
+    folders = [
+        replace(each, topic=names.get(each.topic_id, each.topic)) if each.is_name_cut else each
+        for each in volumes.folders
+        if each.state in _TOPIC_STATES
+    ]
     numbers: dict[str, set[int]] = {name: {*topic.partitions} for name, topic in image.topics.by_name.items()}
     for each in folders:
         numbers.setdefault(each.topic, set()).add(each.number)
@@ -294,8 +302,6 @@ def add_partitions(image: ClusterImage, folders: Sequence[VolumeFolder], why: st
     highest: dict[bytes, int] = {}
     for folder in folders:
         topic = image.topics.by_name.get(folder.topic)
-        if folder.is_name_cut and folder.topic_id is not None:
-            topic = image.topics.by_id.get(folder.topic_id)
         if topic is not None and folder.topic_id in (topic.id, None):
             highest[topic.id] = max(highest.get(topic.id, 0), folder.number)
     changes = []

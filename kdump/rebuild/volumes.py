@@ -9,7 +9,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections import defaultdict
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, NoReturn
 
@@ -22,6 +22,7 @@ from kdump.log_dirs.local import LOCAL
 from kdump.log_dirs.log_dir_state import LogDirStates
 from kdump.log_dirs.partition import Partition
 from kdump.log_dirs.remote import is_remote, shown_paths, without_secret
+from kdump.output.files import NAME_BYTES
 from kdump.primitives.terminal import shell_path
 
 if TYPE_CHECKING:
@@ -36,9 +37,6 @@ _OF_PARTITION: Final = re.compile(
     rf"{file_names.PARTITION_METADATA}|{file_names.LEADER_EPOCHS}",
 )
 """The names of files that identify a partition folder. Files in remote storage have other names, with a segment id."""
-
-_MOST: Final = 255
-"""The longest name of a folder. A broker cuts a topic name if the name of the -delete or -stray folder is longer."""
 
 
 @dataclass(frozen=True)
@@ -67,8 +65,12 @@ class VolumeFolder:
 
     @property
     def is_name_cut(self) -> bool:
-        """Whether ``topic`` may be the beginning of a longer name (``UnifiedLog.logDirNameWithSuffixCappedLength``)."""
-        return bool(self.state) and len(posixpath.basename(self.path)) == _MOST
+        """Whether ``topic`` may be the beginning of a longer name, but ``topic_id`` is known.
+
+        If the name of a -delete or -stray folder would be too long, a broker cuts the topic
+        (``UnifiedLog.logDirNameWithSuffixCappedLength``).
+        """
+        return bool(self.state and self.topic_id) and len(posixpath.basename(self.path)) == NAME_BYTES
 
     @property
     def high_watermark(self) -> int | None:
@@ -127,25 +129,16 @@ class Volumes:
         return (folder for each in self.log_dirs for folder in each.folders)
 
     @cached_property
-    def by_name(self) -> dict[tuple[str, int], list[VolumeFolder]]:
-        """The folders of each topic and partition, with any topic id."""
-        found: defaultdict[tuple[str, int], list[VolumeFolder]] = defaultdict(list)
+    def _by_name(self) -> dict[tuple[str | bytes | None, int], list[VolumeFolder]]:
+        """The folders by topic (by topic id if the name is cut) and partition, with any topic id."""
+        found: defaultdict[tuple[str | bytes | None, int], list[VolumeFolder]] = defaultdict(list)
         for folder in self.folders:
-            found[folder.key].append(folder)
+            found[folder.topic_id if folder.is_name_cut else folder.topic, folder.number].append(folder)
         return found
-
-    @cached_property
-    def _cut(self) -> list[VolumeFolder]:
-        return [folder for folder in self.folders if folder.is_name_cut]
-
-    def _with_cut_name(self, topic: str, topic_id: bytes | None, number: int) -> Iterator[VolumeFolder]:
-        for folder in self._cut:
-            if folder.topic_id == topic_id is not None and folder.number == number and folder.topic != topic:
-                yield folder
 
     def of(self, topic: str, topic_id: bytes | None, number: int) -> list[VolumeFolder]:
         """Return the copies of a partition, live replicas first. If a topic id is unknown, only live replicas count."""
-        found = [*self.by_name.get((topic, number), ()), *self._with_cut_name(topic, topic_id, number)]
+        found = [each for name in (topic, topic_id) for each in self._by_name.get((name, number), ())]
         same = [each for each in found if (each.topic_id == topic_id if each.topic_id and topic_id else not each.state)]
         return sorted(same, key=lambda each: (_ORDER.index(each.state), each.topic_id is None))
 
@@ -172,18 +165,7 @@ def survey(paths: Sequence[str], report: Reporter = RAISING) -> Volumes:
             "orders-0): name the folders of log.dirs"
         )
     _one_cluster(found)
-    return _with_full_names(Volumes(found))
-
-
-def _with_full_names(volumes: Volumes) -> Volumes:
-    """Complete the topic names that brokers have cut, from other folders of the same topic id."""
-    full = {each.topic_id: each.topic for each in volumes.folders if not each.is_name_cut}
-
-    def named(folder: VolumeFolder) -> VolumeFolder:
-        known = folder.is_name_cut and folder.topic_id is not None
-        return replace(folder, topic=full.get(folder.topic_id, folder.topic)) if known else folder
-
-    return Volumes(tuple(replace(each, folders=tuple(map(named, each.folders))) for each in volumes.log_dirs))
+    return Volumes(found)
 
 
 def _one_cluster(found: Iterable[Volume]) -> None:

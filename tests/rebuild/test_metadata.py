@@ -239,6 +239,15 @@ def test_without_a_metadata_log_a_copy_of_a_folder_is_no_partition(tmp_path):
     assert partitions == {"orders": [0, 1, 2]}
 
 
+@pytest.mark.parametrize("has_live", [False, True])
+def test_a_topic_whose_name_a_broker_has_cut_gets_its_name_from_other_folders(tmp_path, has_live):
+    topic, end = "t" * 249, f"-0.{'a' * 32}-stray"
+    folders = [topic[: 255 - len(end)] + end, *([f"{topic}-1"] if has_live else [])]
+    topics = found(log_dir(tmp_path / "a", log=False, folders=folders), to="4.3.1").image.topics.by_name
+    partitions = {name: sorted(held.partitions) for name, held in topics.items()}
+    assert partitions == ({topic: [0, 1]} if has_live else {topic[: 255 - len(end)]: [0]})
+
+
 def test_without_a_metadata_log_folders_give_the_topics(tmp_path):
     names = ["orders-0", "orders-3", "__consumer_offsets-1", "__transaction_state-0"]
     first = log_dir(tmp_path / "a", log=False, folders=names)
