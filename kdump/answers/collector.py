@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Protocol, Self, TypeVar
 
 from kdump.errors import SILENT, Reporter, UnreadableError, discard
-from kdump.formats.partition_metadata import ZERO_ID
+from kdump.formats.partition_metadata import id_text
 from kdump.log_dirs.file_names import LEADER_EPOCHS, PARTITION_METADATA, Name
 from kdump.primitives.terminal import path_text
 from kdump.segments.log_end import end_of_segment
@@ -98,17 +98,23 @@ class Place(NamedTuple):
         """The high watermark in the checkpoint, or None. A running broker writes the checkpoint every few seconds."""
         return None if self.key is None else self.log_dir.high_watermarks.get(self.key)
 
-    def other_id(self, current_ids: Mapping[str, bytes]) -> bytes | None:
-        """Return the folder's topic id if ``current_ids`` has another id for the topic's name, else None.
+    def of_deleted_topic(self, current_ids: Mapping[str, bytes]) -> str:
+        """Return a note if ``current_ids`` has another id for the topic's name than the folder, else "".
 
-        The topic was deleted and created again. A starting broker makes such a folder stray. Raises UnreadableError.
+        The topic was deleted and created again. Raises UnreadableError.
         """
         current = current_ids.get(self.partition.topic or "")
         if current is None:
-            return None
+            return ""
         known = self.known(PARTITION_METADATA)
         own = self.partition.topic_id(self.report.damage) if known is None else known.topic_id
-        return None if own in {None, ZERO_ID, current} else own
+        if own in {None, current}:
+            return ""
+        return (
+            f"{self.partition.files.shown(self.partition.folder)}: left out, because its topic id is {id_text(own)}, "
+            f"but {self.partition.topic} has the topic id {id_text(current)} in __cluster_metadata: a start of the "
+            "broker makes the folder stray"
+        )
 
     def leader_epochs(self, wrong: Callable[[str], None] = discard) -> tuple[EpochEntry, ...]:
         """Return the entries of leader-epoch-checkpoint; empty without a valid file. ``wrong`` receives damage."""

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, Self, Type
 
 from kdump.answers.collector import Needs, Place, Reading
 from kdump.errors import DamageError, Reporter, UnreadableError, discard
-from kdump.formats.partition_metadata import id_text
 from kdump.log_dirs.log_dir_state import LogDirStates
 from kdump.log_dirs.partition import task_groups
 from kdump.records.record_batch import Batches, RecordBatch
@@ -68,9 +67,8 @@ class LogDirPass:
         reading, offsets = [], []
         for collector in self.collectors:
             try:
-                other_id = place.other_id(collector.current_ids)
-                if other_id is not None:
-                    self._leave_out(place, other_id, collector.current_ids[place.partition.topic or ""])
+                if note := place.of_deleted_topic(collector.current_ids):
+                    self._report.note(note)
                     continue
                 needs = collector.begin(place)
             except UnreadableError as error:
@@ -81,13 +79,6 @@ class LogDirPass:
                 reading.append(collector)
                 offsets.append(since)
         return reading, min(offsets, default=0)
-
-    def _leave_out(self, place: Place, topic_id: bytes, current_id: bytes) -> None:
-        self._report.note(
-            f"{place.partition.files.shown(place.partition.folder)}: left out, because its topic id is "
-            f"{id_text(topic_id)}, but {place.partition.topic} has the topic id {id_text(current_id)} in "
-            "__cluster_metadata: a start of the broker makes the folder stray"
-        )
 
     def _segment(self, segment: Segment, reading: Sequence[Collector], *, since: int, is_last: bool) -> None:
         for collector in reading:

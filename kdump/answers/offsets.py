@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 from kdump.answers.collector import Collector, Needs, keep_best
 from kdump.answers.producer_state import ProducerReplay
 from kdump.answers.question import EXIT_STATUS, LineTable, LogQuestion, option
-from kdump.answers.topic_configs import tiered_topics, topic_ids
+from kdump.answers.topic_configs import tiered_topics
 from kdump.errors import DamageError
 from kdump.formats.time_index import TimeIndex
 from kdump.internal_topics import cluster_metadata
@@ -137,16 +137,15 @@ class PartitionOffsets:
 
 
 class OffsetsFacts(NamedTuple):
-    """Facts from the metadata log: leader epochs of partitions, whether topics have remote storage, and their ids."""
+    """Facts from the metadata log: the leader epoch of each partition, and whether a topic has remote storage."""
 
     leader_epochs: Mapping[tuple[str, int], int]
     remote: Mapping[str, bool]
-    current_ids: Mapping[str, bytes]
 
 
 def facts_of(image: ClusterImage | None) -> OffsetsFacts:
     if image is None:
-        return OffsetsFacts({}, {}, {})
+        return OffsetsFacts({}, {})
     topics = image.topics.by_name
     epochs = {
         (name, number): partition.leader_epoch
@@ -154,7 +153,7 @@ def facts_of(image: ClusterImage | None) -> OffsetsFacts:
         for number, partition in topic.partitions.items()
     }
     tiered = tiered_topics(image)
-    return OffsetsFacts(epochs, {name: name in tiered for name in topics}, topic_ids(image))
+    return OffsetsFacts(epochs, {name: name in tiered for name in topics})
 
 
 class Offsets(Collector):
@@ -163,7 +162,6 @@ class Offsets(Collector):
     def __init__(self, times: Sequence[int] = (), facts: OffsetsFacts | None = None) -> None:
         self._times = tuple(dict.fromkeys(times))
         self._facts = facts or facts_of(None)
-        self.current_ids = self._facts.current_ids
         self._found: dict[tuple[str, int], tuple[tuple[int, int], PartitionOffsets]] = {}
         self._partition: _PartitionPass | None = None
 

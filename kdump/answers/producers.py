@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from kdump.answers.collector import Collector, Needs, Reading, keep_best
 from kdump.answers.producer_state import ProducerReplay
 from kdump.answers.question import EXIT_STATUS, LineTable, LogQuestion, option
-from kdump.answers.topic_configs import topic_ids
 from kdump.internal_topics import cluster_metadata, consumer_offsets
 from kdump.primitives.wire import INT32_MAX
 from kdump.segments.regions import Damage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from kdump.answers.collector import Place
     from kdump.records.record_batch import Batches, RecordBatch
@@ -158,8 +157,7 @@ class Producers(Collector):
     It reports the replica with the newest leader epoch, then the greatest end offset.
     """
 
-    def __init__(self, current_ids: Mapping[str, bytes] | None = None, *, gaps: bool = False) -> None:
-        self.current_ids = current_ids or {}
+    def __init__(self, *, gaps: bool = False) -> None:
         self._gaps = gaps
         self._found: dict[tuple[str, int], tuple[tuple[int, int], list[ActiveProducer | SequenceBreak]]] = {}
         """Partition -> the rank of its most current replica, and the lines of this replica."""
@@ -273,7 +271,7 @@ QUESTION: Final = LogQuestion(
     HELP,
     ProducersOptions,
     (ActiveProducer, SequenceBreak),
-    lambda asking, options: Producers(topic_ids(asking.image), gaps=options.gaps),
+    lambda _, options: Producers(gaps=options.gaps),
     tables=(
         LineTable("producers", ActiveProducer),
         LineTable("sequence_breaks", SequenceBreak, "--gaps", {"gaps": True}),

@@ -183,7 +183,10 @@ class LogQuestion(Generic[O]):
         """Return a new collector. Raises UsageError if the question has no collector."""
         if self.collector is None:
             raise UsageError(f"the question {self.name} has no collector")
-        return self.collector(asking, options)
+        collector = self.collector(asking, options)
+        if METADATA in self.also:
+            collector.current_ids = asking.current_ids
+        return collector
 
     def brokers(self, given: Sequence[object]) -> None:
         """Raise UsageError if the question compares brokers, and fewer than two are given."""
@@ -250,6 +253,13 @@ class Asking:
         from kdump.answers.metadata.image import image_of
 
         return image_of(self.found, self.report)
+
+    @property
+    def current_ids(self) -> dict[str, bytes]:
+        """Topic -> its id in the metadata log; empty without one."""
+        from kdump.answers.metadata.image import topic_ids
+
+        return topic_ids(self.image)
 
     def metadata_log(self) -> MetadataLog:
         """Return the metadata log in the paths. Raises UnreadableError if there is none."""

@@ -14,7 +14,7 @@ from kdump.answers.collector import once
 from kdump.answers.log_copy import LogCopy, differences, lineage
 from kdump.answers.question import LineTable, LogQuestion, option
 from kdump.errors import Reporter, UnreadableError, first_of, many
-from kdump.formats.partition_metadata import ZERO_ID, id_text
+from kdump.log_dirs.tiered_storage import local_id
 from kdump.primitives.encodings import to_text
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from kdump.answers.collector import AnswerLine, Place
     from kdump.answers.log_copy import Difference, HeldRecord, Lineage
     from kdump.answers.question import Asking
-    from kdump.log_dirs.partition import Segment
+    from kdump.log_dirs.partition import Partition, Segment
     from kdump.primitives.processes import Workers
 
 
@@ -171,7 +171,7 @@ def compare(
     """Yield the differences of two replicas (if ``records``), then the PairDifference. Raises UnreadableError."""
     topic, number = left.place.key or ("", 0)
     one, other = lineage(left.place.partition, report), lineage(right.place.partition, report)
-    ids = _different_ids(left.place, right.place)
+    ids = _different_ids(left.place.partition, right.place.partition, report)
     stale, cut = _truncation(one, other) if ids is None else (None, None)
     counts = _Counts((one, other), stale, cut)
     start = max(left.log_start, right.log_start)
@@ -216,11 +216,10 @@ def compare(
     )
 
 
-def _different_ids(left: Place, right: Place) -> tuple[str, str] | None:
+def _different_ids(left: Partition, right: Partition, report: Reporter) -> tuple[str, str] | None:
     """Return the topic ids of both folders if they differ, else None. An absent or invalid file has no id."""
-    ids = [place.partition.topic_id(place.report.damage) for place in (left, right)]
-    one, other = (None if topic_id in {None, ZERO_ID} else topic_id for topic_id in ids)
-    return None if one is None or other is None or one == other else (id_text(one), id_text(other))
+    one, other = local_id(left, report), local_id(right, report)
+    return None if one is None or other is None or one == other else (one, other)
 
 
 def _truncation(left: Lineage, right: Lineage) -> tuple[Side | None, int | None]:
@@ -346,7 +345,7 @@ class Compared:
 def compare_pair(pair: ReplicaPair) -> Compared:
     done = Compared()
     try:
-        done.lines.extend(compare(*pair, records=False, report=Reporter(done.damaged.append)))
+        done.lines.extend(compare(*pair, records=False, report=Reporter(done.damaged.append, fail=done.failed.append)))
     except UnreadableError as error:
         done.failed.append(error)
     return done

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from kdump.answers.collector import Collector, Needs, Reading
+from kdump.answers.metadata.image import topic_ids
 from kdump.answers.question import EXIT_STATUS, LineTable, LogQuestion, option
 from kdump.answers.retention_rules import (
     From,
@@ -44,7 +45,7 @@ def copied_offsets(
 ) -> dict[tuple[str, int], int]:
     """Return (topic, partition) -> last offset copied to remote storage, of the topic's id in ``image`` if any."""
     listed = remote_segments.of_partitions(partitions, report)
-    ids = {} if image is None else {name: topic.id for name, topic in image.topics.by_name.items()}
+    ids = topic_ids(image)
     found: dict[tuple[str, int], int] = {}
     for (topic, topic_id, partition), end in listed.last_copied.items():
         if ids.get(topic, topic_id) == topic_id:

@@ -163,11 +163,6 @@ def compacted_topics(image: ClusterImage | None) -> frozenset[str]:
     return frozenset(name for name in image.topics.by_name if "compact" in configs.of(name, None).policies)
 
 
-def topic_ids(image: ClusterImage | None) -> dict[str, bytes]:
-    """Return the ids of topics by name; empty without an image."""
-    return {} if image is None else {topic.name: number for number, topic in image.topics.by_id.items()}
-
-
 def tiered_topics(image: ClusterImage) -> frozenset[str]:
     """Return the topics of an image that have remote storage."""
     return frozenset(

@@ -13,7 +13,6 @@ from kdump.answers.collector import Collector, Needs, Reading
 from kdump.answers.metadata.image import partition_count
 from kdump.answers.producer_state import ProducerReplay
 from kdump.answers.question import EXIT_STATUS, LineTable, LogQuestion, option
-from kdump.answers.topic_configs import topic_ids
 from kdump.answers.transactional_ids import TransactionalId, TransactionalIds
 from kdump.errors import DamageError
 from kdump.internal_topics import cluster_metadata, transaction_state
@@ -24,7 +23,7 @@ from kdump.primitives.timestamps import iso_or_ms
 from kdump.records.record_batch import Batches
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator
 
     from kdump.answers.collector import AnswerLine, Place
     from kdump.answers.log_dir_pass import LogDirPass
@@ -175,9 +174,7 @@ class Transactions(Collector):
         max_timeout: int = MAX_TIMEOUT,
         coordinators: int | None = None,
         ids: TransactionalIds | None = None,
-        current_ids: Mapping[str, bytes] | None = None,
     ) -> None:
-        self.current_ids = current_ids or {}
         self._asked = asked
         self._lines = lines or AbortLines()
         self._max_timeout = max_timeout
@@ -499,7 +496,6 @@ def _collector(asking: Asking, options: TransactionsOptions) -> Transactions:
         AbortLines(options.bootstrap_server, options.release),
         max_timeout=options.max_timeout,
         coordinators=partition_count(asking.image, transaction_state.TOPIC),
-        current_ids=topic_ids(asking.image),
     )
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from kdump.answers.coordinator import coordinator_partition, topic_partitions
-from kdump.answers.groups.collector import HELP, QUESTION, RANKS_ALONE, ConsumerGroups, collector_of, feed_groups
+from kdump.answers.groups.collector import HELP, QUESTION, RANKS_ALONE, ConsumerGroups, feed_groups
 from kdump.answers.metadata.image import partition_count
 from kdump.command_line import option_values
 from kdump.command_line import options as shared
@@ -48,7 +48,7 @@ def command(**given: Any) -> int:
     given["partitions"] = ()  # --partition does not number the coordinators' partitions
     run = Answering(given, topics=())
     asking = CommandAsking(run, run.partitions(), names)
-    answer = collector_of(asking, options)
+    answer = QUESTION.collector_of(asking, options)
     _note_absent(run, asking.found, partition_count(asking.image, consumer_offsets.TOPIC), options.group)
     feed_groups(answer, asking.found, asking.feed)
     if not isinstance(answer, ConsumerGroups):

@@ -16,10 +16,10 @@ from kdump.answers.disk_usage import DiskUsage
 from kdump.answers.groups.collector import TOPICS, ConsumerGroups, GroupsWanted
 from kdump.answers.log_dir_pass import LogDirPass, PassTap, gather_with
 from kdump.answers.log_events import DamagedRanges, LogEvents
-from kdump.answers.metadata.image import image_of, partition_count, topic_names
+from kdump.answers.metadata.image import image_of, partition_count, topic_ids, topic_names
 from kdump.answers.retention import Retention, copied_offsets
 from kdump.answers.statistics import Statistics
-from kdump.answers.topic_configs import TopicConfigs, topic_ids
+from kdump.answers.topic_configs import TopicConfigs
 from kdump.answers.transactions import Transactions
 from kdump.checks import across_log_dirs, whole_partition
 from kdump.checks.log_dir import LogDirs
@@ -98,15 +98,14 @@ def collectors_for(
         usage=DiskUsage(),
         statistics=Statistics(hours=True, spares=spares(logs, discard)),
         retention=Retention(TopicConfigs(image, configs), copied=copied),
-        transactions=Transactions(
-            asked, coordinators=partition_count(image, transaction_state.TOPIC), current_ids=topic_ids(image)
-        ),
+        transactions=Transactions(asked, coordinators=partition_count(image, transaction_state.TOPIC)),
         groups=ConsumerGroups(GroupsWanted(partitions=asked)),
         damage=DamagedRanges(),
         events=LogEvents(),
     )
     answer.groups.ends.topic_ids.update(topic_names(image))
-    answer.groups.current_ids = topic_ids(image)
+    for one in (answer.retention, *answer.of_coordinators):
+        one.current_ids = topic_ids(image)
     return answer
 
 

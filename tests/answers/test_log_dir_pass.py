@@ -177,10 +177,14 @@ def test_a_folder_of_a_deleted_topic_is_no_replica_of_its_successor(tmp_path, jo
     group = forge.record(commit_key("app"), commit_value(3))
     replica(tmp_path / "2", {0: forge.batch([group])}, name="__consumer_offsets-0")
     found = {}
-    for command in ("offsets", "groups", "transactions", "producers"):
-        lines, said = ask(command, tmp_path / "1", tmp_path / "2", "--topic", "orders", *jobs)
+    compacted = ("--config", "orders:cleanup.policy=compact")
+    for command in ("offsets", "groups", "transactions", "producers", "retention", "compaction"):
+        more = compacted if command == "compaction" else ()
+        lines, said = ask(command, tmp_path / "1", tmp_path / "2", "--topic", "orders", *more, *jobs)
         found[command] = [line for line in lines if line.get("topic") == "orders"]
         assert said.count(f"note: {stale}: left out, because its topic id is AAECAwQFBgcICQoLDA0ODw, but orders") == 1
     assert [line["latest"] for line in found["offsets"]] == [5]
     assert [line["lag"] for line in found["groups"]] == [2]
     assert found["transactions"] == found["producers"] == []
+    for command in ("retention", "compaction"):
+        assert {line["logDir"] for line in found[command] if "logDir" in line} == {str(tmp_path / "2")}

@@ -28,7 +28,6 @@ from kdump.answers.log_dir_pass import size_after
 from kdump.answers.metadata.image import topic_names
 from kdump.answers.producer_state import ProducerReplay
 from kdump.answers.question import LineTable, LogQuestion, option
-from kdump.answers.topic_configs import topic_ids
 from kdump.errors import UsageError
 from kdump.formats.partition_metadata import ZERO_ID, id_text
 from kdump.internal_topics import cluster_metadata, consumer_offsets, share_group_state
@@ -464,23 +463,19 @@ class GroupsOptions:
     )
 
 
-def collector_of(asking: Asking, options: GroupsOptions) -> ConsumerGroups | GroupWriters:
+def _collector(asking: Asking, options: GroupsOptions) -> ConsumerGroups | GroupWriters:
     """Return a new collector. Raises UsageError for options that cannot be combined."""
     if options.top is not None and (options.history or options.stable):
         raise UsageError(RANKS_ALONE)
     wanted = GroupsWanted(options.group, asking.asked, history=options.history, retention_ms=options.retention_ms)
-    current_ids = topic_ids(asking.image)
     if options.top is not None:
-        writers = GroupWriters(options.top, wanted.takes, wanted.takes_partition if asking.asked.is_choosy else None)
-        writers.current_ids = current_ids
-        return writers
+        return GroupWriters(options.top, wanted.takes, wanted.takes_partition if asking.asked.is_choosy else None)
     collector = ConsumerGroups(wanted)
-    collector.current_ids = current_ids
     collector.ends = LogEnds(topic_ids=topic_names(asking.image), stable=options.stable)
     return collector
 
 
-def feed_groups(collector: ConsumerGroups | GroupWriters, found: Sequence[Partition], feed: Feed) -> None:
+def feed_groups(collector: Collector, found: Sequence[Partition], feed: Feed) -> None:
     """Read the coordinators' topics, then for :class:`ConsumerGroups` the log ends of partitions with offsets."""
     feed(collector, [one for one in found if one.topic in TOPICS])
     if isinstance(collector, ConsumerGroups):
@@ -494,7 +489,7 @@ QUESTION: Final = LogQuestion(
     HELP,
     GroupsOptions,
     (GroupLine, CommittedLine, CommitLine, MissingLine, UnreadLine, WriterLine),
-    collector_of,
+    _collector,
     feed=feed_groups,
     tables=(
         LineTable("groups", GroupLine),

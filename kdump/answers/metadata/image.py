@@ -183,6 +183,11 @@ def topic_names(image: ClusterImage | None) -> dict[bytes, str]:
     return {} if image is None else {number: topic.name for number, topic in image.topics.by_id.items()}
 
 
+def topic_ids(image: ClusterImage | None) -> dict[str, bytes]:
+    """Return the ids of topics by name; empty without an image."""
+    return {name: number for number, name in topic_names(image).items()}
+
+
 def partition_count(image: ClusterImage | None, topic: str) -> int | None:
     """Return the number of partitions of a topic; None if there is no image or no such topic."""
     found = None if image is None else image.topics.by_name.get(topic)
