@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from kdump.errors import UsageError
 from kdump.formats.sparse_index import INDEX_INTERVAL
 from kdump.internal_topics import consumer_offsets, share_group_state, transaction_state
-from kdump.primitives.encodings import java_config_integer
+from kdump.primitives.encodings import java_config_integer, java_config_is_true
 from kdump.primitives.messages import did_you_mean
 from kdump.primitives.terminal import is_selected
 from kdump.primitives.wire import INT64_END
@@ -80,11 +80,6 @@ class Setting(NamedTuple):
     source: str
 
 
-def is_true(text: str) -> bool:
-    """Return whether Kafka reads the value of a config as true (``ConfigDef.parseType``)."""
-    return text.strip().lower() == "true"
-
-
 class TopicConfig(NamedTuple):
     """The configs :data:`KEYS` of a topic on a broker, by Kafka's names."""
 
@@ -97,7 +92,7 @@ class TopicConfig(NamedTuple):
         return float(self.settings[key].value)
 
     def is_on(self, key: str) -> bool:
-        return is_true(self.settings[key].value)
+        return java_config_is_true(self.settings[key].value)
 
     @property
     def cleanup_policy(self) -> str:
@@ -166,7 +161,9 @@ def compacted_topics(image: ClusterImage | None) -> frozenset[str]:
 def tiered_topics(image: ClusterImage) -> frozenset[str]:
     """Return the topics of an image that have remote storage."""
     return frozenset(
-        name for name in image.topics.by_name if is_true(image.configs.topic(name).get("remote.storage.enable", ""))
+        name
+        for name in image.topics.by_name
+        if java_config_is_true(image.configs.topic(name).get("remote.storage.enable", ""))
     )
 
 

@@ -20,6 +20,7 @@ from kdump.log_dirs import file_names
 from kdump.log_dirs.local import LOCAL
 from kdump.log_dirs.partition import listed_log_dirs
 from kdump.primitives.compression import DEFAULT_LIMIT
+from kdump.primitives.encodings import java_config_is_true
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
@@ -132,27 +133,8 @@ def verify(broker: BrokerDirs, node_id: int | None) -> Verified:
         for each in found
         if each.cause is not None and not each.is_missing and not each.is_closed
     }
-    causes = _fatal_with_zookeeper if broker.is_zookeeper else _fatal
-    fatal = causes(sorted(found, key=lambda each: each.log_dir.path), broker, node_id, offline)
+    fatal = _fatal(sorted(found, key=lambda each: each.log_dir.path), broker, node_id, offline)
     return Verified(node, cluster, tuple(fatal), offline)
-
-
-def _fatal_with_zookeeper(
-    found: Sequence[DirIds], broker: BrokerDirs, node: int | None, offline: Mapping[LogDirFiles, StartCause]
-) -> Iterator[StartCause]:
-    """Yield the causes that stop a broker with ZooKeeper: it completes a missing or short ``meta.properties``."""
-    yield from _mismatches([each for each in found if each.ids is not None], node)
-    yield from _failed_metadata_dir(broker, offline)
-    for each in found:
-        if each.cause is not None and each.cause.code is Code.LOG_DIR_MISSING:
-            yield each.cause
-
-
-def _failed_metadata_dir(broker: BrokerDirs, offline: Mapping[LogDirFiles, StartCause]) -> Iterator[StartCause]:
-    metadata = broker.required
-    if metadata is not None and (cause := offline.get(metadata)) is not None:
-        text = f"Encountered I/O error in metadata log directory {metadata.name}. {cause.text}"
-        yield StartCause(code=cause.code, file=cause.file, text=text)
 
 
 def _fatal(
@@ -170,7 +152,9 @@ def _fatal(
         )
         return
     yield from _mismatches(there, node)
-    yield from _failed_metadata_dir(broker, offline)
+    if broker.required is not None and (cause := offline.get(broker.required)) is not None:
+        text = f"Encountered I/O error in metadata log directory {metadata.name}. {cause.text}"
+        yield StartCause(code=cause.code, file=cause.file, text=text)
     for each in there:
         if each.log_dir is not metadata and each.log_dir.entry(METADATA_FOLDER) is not None:
             text = (
@@ -179,6 +163,8 @@ def _fatal(
             )
             yield StartCause(code=Code.METADATA_LOG_MISPLACED, file=each.log_dir.shown(METADATA_FOLDER), text=text)
     for each in found:
+        if broker.is_zookeeper and (each.cause is None or each.cause.code is not Code.LOG_DIR_MISSING):
+            continue  # such a broker completes a missing or short meta.properties
         if each.is_missing and each.cause is not None:
             yield each.cause
         elif each.ids is not None and each.ids.node_id is None:
@@ -252,7 +238,7 @@ class BrokerDirs:
     def __init__(self, found: Sequence[DirIds], options: StartOptions, *, is_complete: bool) -> None:
         self.is_complete = is_complete
         self._is_configured = METADATA_DIR in options.configs
-        self._migrates = options.configs.get(MIGRATION, "").strip().lower() == "true"
+        self._migrates = java_config_is_true(options.configs.get(MIGRATION, ""))
         configured = _at(found, options.configs[METADATA_DIR]) if self._is_configured else None
         self.ids = (*found, *(() if configured is None or configured in found else (configured,)))
         roles = {each.strip() for each in options.configs.get(ROLES, "").split(",")}

@@ -52,6 +52,11 @@ def java_config_integer(text: str, bits: int) -> int | None:
     return java_integer(java_trim(text), bits)
 
 
+def java_config_is_true(text: str) -> bool:
+    """Return whether Java reads a config's value as true (``ConfigDef.parseType``)."""
+    return java_trim(text).lower() == "true"
+
+
 def java_trim(text: str) -> str:
     """Return the result of ``String.trim``, which removes only characters up to U+0020."""
     return text.strip(_TRIMMED)

@@ -14,12 +14,12 @@ from kdump.answers.log_copy import lineage
 from kdump.answers.metadata.image import Copies, MetadataLog
 from kdump.answers.producer_state import ProducerReplay
 from kdump.answers.retention_rules import largest_timestamp
-from kdump.answers.topic_configs import TopicConfigs, is_true
+from kdump.answers.topic_configs import TopicConfigs
 from kdump.errors import SILENT, Reporter, discard
 from kdump.log_dirs.file_names import SEGMENT_NAME, leftover_state
 from kdump.log_dirs.tiered_storage import TieredFiles
 from kdump.log_reader.remote_segments import RemoteSegments
-from kdump.primitives.encodings import java_config_integer
+from kdump.primitives.encodings import java_config_integer, java_config_is_true
 from kdump.records.record_batch import RecordBatch
 from kdump.recovery.segment_end import FailsError, indexed_at
 from kdump.segments import walk
@@ -220,7 +220,7 @@ class PartitionEvidence:
         """
         enabled = self.history.config(self.topic, "remote.storage.enable")
         if enabled is not None:
-            return is_true(enabled)
+            return java_config_is_true(enabled)
         start = None if self.place is None else self.place.log_start
         return bool(self.remote) or (start is not None and self.local_start is not None and start < self.local_start)
 
