@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from functools import partial
-from itertools import starmap
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from kdump.checks import across_log_dirs, whole_partition
@@ -201,7 +200,6 @@ def found(
     ``note`` receives notes, and ``fail`` receives unreadable files. ``progress`` receives numbers of bytes of log.
     ``absent`` receives a sentence on each requested topic without a requested partition in the paths.
     """
-    from kdump.checks.log_dir import LogDirs
     from kdump.log_dirs.finder import Finder
 
     wanted = wanted._replace(remote=None, leftovers=True, log_dirs=True, siblings=True)
@@ -210,7 +208,7 @@ def found(
     for text in wanted.missing(finder.found_names, paths):
         absent(text)
     of, how = prepared(paths, partitions, wanted, how, fail)
-    dirs = LogDirs(how.dispensable, how.not_loaded)
+    dirs = how.log_dirs()
     grave: list[Finding] = []
     for step in of.steps((whole_partition.check(one, how, dirs, progress) for one in partitions), dirs, fail):
         if isinstance(step, whole_partition.CheckedPartition):
@@ -246,7 +244,7 @@ def log_dirs(
     """Return log dirs for dry starts: PATHs if a node.id is given, else those of ``partitions`` with LOG_DIR_FILES."""
     if node_id(configs) is not None:
         return _each_once(place for path in paths for place in _place(path))
-    given = [each for path in paths for each in _given(path)]
+    given = [_place_and_path(*place) for path in paths for place in _place(path)]
     found = []
     partitions = list(partitions)
     listed = listed_log_dirs(partitions)
@@ -276,11 +274,6 @@ def _each_once(places: Iterable[tuple[Files, str]]) -> list[tuple[Files, str]]:
     for place in places:
         found.setdefault(folder_identity(*place), place)
     return list(found.values())
-
-
-def _given(path: str) -> Iterator[tuple[object, str]]:
-    for place in _place(path):
-        yield _place_and_path(*place)
 
 
 def _place_and_path(files: Files, path: str) -> tuple[object, str]:
@@ -340,15 +333,13 @@ def searchable(paths: tuple[str, ...], configs: Mapping[str, str]) -> tuple[str,
     """Return the PATHs to search; with a node.id, without absent local paths and files that are not archives."""
     if node_id(configs) is None:
         return paths
-    return tuple(path for path in paths if not (found := [*_place(path)]) or any(starmap(_may_be_folder, found)))
+    from kdump.broker_start.log_folder import LogDirFiles
 
+    def is_searched(path: str) -> bool:
+        found = list(_place(path))
+        return not found or any(files is not LOCAL or LogDirFiles(files, each).is_folder for files, each in found)
 
-def _may_be_folder(files: Files, path: str) -> bool:
-    try:
-        entry = None if files is not LOCAL else LOCAL.look(path)
-    except UnreadableError:
-        return True
-    return files is not LOCAL or (entry is not None and entry.is_folder)
+    return tuple(filter(is_searched, paths))
 
 
 def _options(name: str | None, configs: Mapping[str, str], wanted: Wanted, interval: int) -> StartOptions:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kdump.checks import evidence, folder, log_dir, partition
 from kdump.checks.log import COMPACTED_TOPICS, GapLimits, LogCheck
-from kdump.errors import Reporter, UnreadableError, many, offsets_text
+from kdump.errors import SILENT, Reporter, UnreadableError, many, offsets_text
 from kdump.findings import MAY_HAVE, Finding, Level, labelled, of_a_copy, of_one_replica, remark, salvage
 from kdump.findings.codes import Code
 from kdump.formats.sparse_index import DEFAULT_INTERVAL
@@ -72,6 +72,10 @@ class CheckOptions(NamedTuple):
     """The log dirs that may be offline when their broker starts: see :class:`kdump.checks.log_dir.LogDirs`."""
     not_loaded: frozenset[str] = frozenset()
     """The log dirs whose logs their node does not load: see :class:`kdump.checks.log_dir.LogDirs`."""
+
+    def log_dirs(self, report: Reporter = SILENT) -> "LogDirs":
+        """Return the log dirs for one process of a check. Each process has its own."""
+        return log_dir.LogDirs(self.dispensable, self.not_loaded, report)
 
 
 class CheckedPartition(NamedTuple):

@@ -9,7 +9,6 @@ import click
 
 from kdump import checking
 from kdump.checks import whole_partition
-from kdump.checks.log_dir import LogDirs
 from kdump.command_line import options, session
 from kdump.command_line.findings_output import FINDINGS, findings_output
 from kdump.command_line.limit_options import PATHS, index_interval
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from kdump.checking import CheckStep
+    from kdump.checks.log_dir import LogDirs
     from kdump.checks.whole_partition import CheckedPartition
     from kdump.command_line.findings_output import FindingsOutput
     from kdump.findings import Finding
@@ -95,7 +95,7 @@ def command(
     closed: list[UnreadableError] = []
     with findings_output(run, given) as output:
         output.summary.is_of_starts = True
-        dirs = LogDirs(how.dispensable, how.not_loaded)
+        dirs = how.log_dirs()
         report(of.steps(_checked(partitions, how, dirs, workers, run), dirs, run.fail), run, output)
         if wanted.remote is not None:
             closed = _remote(wanted, paths, partitions, how, run, output, finder.found_names)
@@ -149,7 +149,9 @@ def _remote(
     for part in (one._replace(segments=tuple(each for each in one.segments if locked(each) is None)) for one in remote):
         if not part.segments:
             continue
-        checked = whole_partition.check(each_offset_once(part), how._replace(starts=False), LogDirs(), run.progress)
+        checked = whole_partition.check(
+            each_offset_once(part), how._replace(starts=False), how.log_dirs(), run.progress
+        )
         # segments not found here may have the offsets that seem missing
         has_all = not (listed.known or closed or unread or unlisted)
         kept = (finding for finding in checked.findings if finding.code != Code.GAP or has_all)
@@ -209,5 +211,5 @@ def _checked(
 
 
 def _chunk(how: whole_partition.CheckOptions, partitions: list[Partition]) -> list[CheckedPartition]:
-    dirs = LogDirs(how.dispensable, how.not_loaded)
+    dirs = how.log_dirs()
     return [whole_partition.check(part, how, dirs) for part in partitions]

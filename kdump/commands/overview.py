@@ -16,7 +16,6 @@ from kdump import checking
 from kdump.answers.disk_usage import DiskUsage, PartitionUsage
 from kdump.answers.log_dir_pass import LogDirPass
 from kdump.checks import whole_partition
-from kdump.checks.log_dir import LogDirs
 from kdump.command_line.findings_output import FindingsOutput
 from kdump.command_line.session import Session
 from kdump.commands.check import report
@@ -169,7 +168,7 @@ def _verdict(paths: tuple[str, ...], words: str, partitions: list[Partition], ru
     how = whole_partition.CheckOptions(records=False, at=timestamps.now())
     wanted = Wanted(siblings=True, leftovers=True, log_dirs=True)
     of, how = checking.prepared(paths, partitions, wanted, how, run.fail)
-    verdict, dirs = _Verdict(), LogDirs(how.dispensable, how.not_loaded)
+    verdict, dirs = _Verdict(), how.log_dirs()
     output = FindingsOutput(run, verdict)
     output.summary.again = lambda: f"kdump check {words}"
     checked = (whole_partition.check(one, how, dirs, run.progress) for one in partitions)

@@ -122,7 +122,8 @@ STEM: Final = r"(?P<stem>(?P<offset>\d{1,20})(?:-[\w-]{22})?)"
 """The base offset, and in remote storage also the segment id."""
 SEGMENT_NAME: Final = NamePattern(rf"{STEM}\.{LOG}(?P<state>\.{_any(DELETED, CLEANED, SWAP)})?")
 _COPY_NAME: Final = NamePattern(rf"(?P<offset>\d{{1,20}})\.{LOG}.+")
-_ENDS: Final = tuple(f".{each}" for each in (LOG, DELETED, CLEANED, SWAP))
+LEFTOVER_ENDS: Final = (f".{DELETED}", f".{CLEANED}", f".{SWAP}")
+"""The ends of the names of segments that are not part of a live log."""
 INDEX_NAME: Final = NamePattern(rf"{STEM}\.(?P<suffix>{'|'.join(INDEXES)})")
 KRAFT_SNAPSHOT_NAME: Final = NamePattern(rf"(?P<offset>\d{{20}})-(?P<epoch>\d{{10}})\.{KRAFT_SNAPSHOT}")
 SIBLING_NAME: Final = NamePattern(
@@ -198,7 +199,7 @@ def ignored_base(name: str) -> int | None:
 
     A broker looks only at the end of a name (``LogFileUtils.isLogFile``, ``LogLoader``).
     """
-    found = None if name.endswith(_ENDS) else _COPY_NAME.fullmatch(name)
+    found = None if name.endswith((f".{LOG}", *LEFTOVER_ENDS)) else _COPY_NAME.fullmatch(name)
     return None if found is None else int(found["offset"])
 
 

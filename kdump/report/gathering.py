@@ -6,10 +6,8 @@ are not selected are read without a check. The metadata log is replayed before; 
 
 from __future__ import annotations
 
-import posixpath
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import compress
 from typing import TYPE_CHECKING
 
 from kdump.answers.disk_usage import DiskUsage
@@ -22,10 +20,9 @@ from kdump.answers.statistics import Statistics
 from kdump.answers.topic_configs import TopicConfigs
 from kdump.answers.transactions import Transactions
 from kdump.checks import across_log_dirs, whole_partition
-from kdump.checks.log_dir import LogDirs
 from kdump.errors import discard
 from kdump.internal_topics import cluster_metadata, remote_log_metadata, transaction_state
-from kdump.log_dirs.file_names import LOG, SEGMENT_NAME, Name, leftover_state
+from kdump.log_dirs.file_names import LEFTOVER_ENDS, Name, leftover_state
 from kdump.log_dirs.finder import holds_a_log
 from kdump.log_reader.replicas import spares
 
@@ -35,6 +32,7 @@ if TYPE_CHECKING:
     from kdump.answers.collector import Collector, Place
     from kdump.answers.topic_configs import GivenConfig
     from kdump.broker_start.started import Started
+    from kdump.checks.log_dir import LogDirs
     from kdump.checks.whole_partition import CheckedPartition, CheckOptions
     from kdump.errors import Reporter
     from kdump.log_dirs.finder import Wanted
@@ -120,7 +118,7 @@ class ReportPass:
         progress: Callable[[int], None] = lambda _: None,
     ) -> None:
         self._into, self._asked, self._report, self._progress = into, asked, report, progress
-        self.dirs = LogDirs(into.how.dispensable, into.how.not_loaded, report)
+        self.dirs = into.how.log_dirs(report)
         self._files = LogDirPass([into.usage], report, self.dirs)
         self._logs = LogDirPass(into.of_logs, report, self.dirs)
         self._coordinators = LogDirPass(into.of_coordinators, report, self.dirs)
@@ -151,11 +149,8 @@ def live(partition: Partition) -> Partition | None:
     """Return a partition without .deleted, .cleaned and .swap files; None for a leftover folder or without a topic."""
     if partition.topic is None or leftover_state(partition.folder):
         return None
-    if all(segment.path.endswith(f".{LOG}") for segment in partition.segments):
-        return partition
-    names = [SEGMENT_NAME.fullmatch(posixpath.basename(segment.path)) for segment in partition.segments]
-    kept = [name is None or name["state"] is None for name in names]
-    return partition._replace(segments=tuple(compress(partition.segments, kept)))
+    kept = tuple(segment for segment in partition.segments if not segment.path.endswith(LEFTOVER_ENDS))
+    return partition._replace(segments=kept)
 
 
 def live_of(partitions: Iterable[Partition]) -> list[Partition]:
@@ -177,7 +172,7 @@ def gather(
     """
     if workers is not None:
         gather_with(workers, into, partial(_feed, asked), partitions, report._replace(progress=progress))
-        dirs = LogDirs(into.how.dispensable, into.how.not_loaded)
+        dirs = into.how.log_dirs()
     else:
         reader = ReportPass(into, asked, report, progress)
         reader.run(partitions)

@@ -23,7 +23,7 @@ from kdump.answers.question import Asking
 from kdump.arrow import schema as arrow_schema
 from kdump.arrow.answer_lines import LineColumns
 from kdump.checks import across_log_dirs, whole_partition
-from kdump.checks.log_dir import READERS, LogDirs
+from kdump.checks.log_dir import READERS
 from kdump.errors import Reporter, discard
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_dirs.log_dir_state import LogDirStates
@@ -226,7 +226,7 @@ def plan_checks(options: SourceOptions, note: Callable[[str], None]) -> list[Che
                 known.setdefault((part.files, part.log_dir), part._replace(segments=(), others=()))
             elif any(entry.name in READERS for entry in part.others):  # the folder is a log dir
                 known[part.files, f"{part.folder}/"] = part._replace(segments=())
-    dirs = LogDirs(how.dispensable, how.not_loaded)
+    dirs = how.log_dirs()
     for part in partitions:
         dirs.facts(part, lambda error: refuse(error, skip=options.skip_unreadable))  # a task makes the row
     across = list(across_log_dirs.check(partitions, dirs))
@@ -237,7 +237,7 @@ def plan_checks(options: SourceOptions, note: Callable[[str], None]) -> list[Che
 def read_checks(task: CheckTask) -> Iterator[pa.RecordBatch]:
     """Yield the rows of the driver, then those of each partition. Raises UnreadableError like :func:`refuse`."""
     yield from _batch(task.rows)
-    dirs = LogDirs(task.how.dispensable, task.how.not_loaded)
+    dirs = task.how.log_dirs()
     reported: set[str] = set()
     found: set[Finding] = set()  # a file may be given twice: as an input, and in a log dir
 
