@@ -227,19 +227,21 @@ class _ProtoWriter:
     ) -> list[str]:
         kind = found.get("type", "TYPE_MESSAGE")
         entry = nested.get(found.get("type_name", "").rpartition(".")[2], {})
-        after = f"{found['name']} = {found.get('number', 0)};"
+        after = f" = {found.get('number', 0)}{self._options(found, kind)}"
         if kind == "TYPE_MESSAGE" and entry.get("options", {}).get("map_entry"):
             types = [_type(field) for field in entry["field"]]
             if len(types) != 2:
                 raise SchemaError(f"the map {found['name']} in the descriptor has {len(types)} types, not 2")
-            return [f"{indent}map<{types[0]}, {types[1]}> {after}"]
+            return [f"{indent}map<{types[0]}, {types[1]}> {found['name']}{after};"]
         label = "" if in_oneof else found.get("label", "LABEL_OPTIONAL").removeprefix("LABEL_").lower() + " "
         if self._syntax != "proto2" and label == "optional " and not found.get("proto3_optional"):
             label = ""
         if kind == "TYPE_GROUP":
-            head = f"group {found['type_name'].rpartition('.')[2]} = {found.get('number', 0)}"
-            lines = self._message(entry, head, indent)
+            lines = self._message(entry, f"group {found['type_name'].rpartition('.')[2]}{after}", indent)
             return [f"{indent}{label}{lines[0].lstrip()}", *lines[1:]]
+        return [f"{indent}{label}{_type(found)} {found['name']}{after};"]
+
+    def _options(self, found: dict[str, Any], kind: str) -> str:
         packed = found.get("options", {}).get("packed")
         options = _feature_options(found)
         if "default_value" in found:
@@ -248,8 +250,7 @@ class _ProtoWriter:
             options.append(f"json_name = {_quoted(found['json_name'])}")
         if packed is not None and packed != (self._syntax == "proto3"):
             options.append(f"packed = {str(packed).lower()}")
-        option = f" [{', '.join(options)}]" if options else ""
-        return [f"{indent}{label}{_type(found)} {after.removesuffix(';')}{option};"]
+        return f" [{', '.join(options)}]" if options else ""
 
 
 def _declared(field: dict[str, Any], nested: dict[str, dict[str, Any]]) -> set[str]:

@@ -249,9 +249,9 @@ NESTED = """syntax = "proto2";
 package old;
 message A {
   message First {}
-  map<string, Last> m = 1;
+  map<string, Last> m = 1 [json_name = "all"];
   message Middle { map<int32, string> n = 1; message In {} }
-  oneof pick { int32 one = 2; group Two = 3 { message Deep {} } string three = 4; }
+  oneof pick { int32 one = 2; group Two = 3 [json_name = "deux"] { message Deep {} } string three = 4; }
   extend B { optional group More = 100 { optional int32 k = 1; } }
   message Last {}
   repeated group Four = 5 { map<bool, Middle> o = 6; }
