@@ -121,6 +121,8 @@ class PairDifference:
 @dataclass
 class _Counts:
     lineages: tuple[Lineage, Lineage]
+    ids: tuple[str, str] | None
+    """The topic ids of the folders if they differ: these are two topics of one name."""
     stale: Side | None
     truncate_to: int | None
     first: int | None = None
@@ -150,11 +152,11 @@ class _Counts:
     def same(self) -> bool:
         return not (self.left or self.right or self.differ)
 
-    def verdict(self, damaged: bool, *, are_one_topic: bool) -> Verdict:
+    def verdict(self, damaged: bool) -> Verdict:
         """Return the verdict, as HELP describes it. ``damaged``: at least one side has unreadable bytes."""
         if self.same:
             return "same"
-        if self.same_epoch or (self.differ and not are_one_topic) or (damaged and (self.below_ends or self.differ)):
+        if self.same_epoch or (self.differ and self.ids is not None) or (damaged and (self.below_ends or self.differ)):
             return "different"
         if self.differ or self.truncate_to is not None:
             return "diverged"
@@ -173,7 +175,7 @@ def compare(
     one, other = lineage(left.place.partition, report), lineage(right.place.partition, report)
     ids = _different_ids(left.place.partition, right.place.partition, report)
     stale, cut = _truncation(one, other) if ids is None else (None, None)
-    counts = _Counts((one, other), stale, cut)
+    counts = _Counts((one, other), ids, stale, cut)
     start = max(left.log_start, right.log_start)
     with (
         LogCopy(left.place.partition, report) as left_log,
@@ -190,7 +192,7 @@ def compare(
         sides: tuple[tuple[Side, LogCopy], ...] = (("left", left_log), ("right", right_log))
         damaged = tuple(side for side, log in sides if log.damaged)
         truncated = tuple(side for side, log in sides if log.truncated)
-    verdict = counts.verdict(bool(damaged), are_one_topic=ids is None)
+    verdict = counts.verdict(bool(damaged))
     yield PairDifference(
         topic=topic,
         partition=number,
@@ -212,7 +214,7 @@ def compare(
         stale=stale,
         loses=counts.loses,
         damaged=damaged,
-        because=_because(verdict, counts, damaged, truncated, ids),
+        because=_because(verdict, counts, damaged, truncated),
     )
 
 
@@ -254,29 +256,21 @@ def _text(data: bytes | None) -> tuple[str | None, str | None]:
     return (None, None) if data is None else to_text(data, "auto")
 
 
-def _because(
-    verdict: Verdict,
-    counts: _Counts,
-    damaged: tuple[Side, ...],
-    truncated: tuple[Side, ...],
-    ids: tuple[str, str] | None,
-) -> str:
+def _because(verdict: Verdict, counts: _Counts, damaged: tuple[Side, ...], truncated: tuple[Side, ...]) -> str:
     one, other = counts.lineages
     if verdict == "same":
         return "every record is the same on both sides"
     missing = f"{many(counts.right, 'record')} missing only on the left, {counts.left} only on the right"
     if verdict == "different":
-        if ids is not None and counts.differ:
-            verb = "differs" if counts.differ == 1 else "differ"
+        if counts.ids is not None and counts.differ:
             return (
-                f"{many(counts.differ, 'record')} {verb}: the topic id is {ids[0]} on the left, {ids[1]} on the right, "
+                f"{_differ(counts.differ)}: the topic id is {counts.ids[0]} on the left, {counts.ids[1]} on the right, "
                 "so these are two topics of one name, and neither side follows the other"
             )
         which = f"unreadable bytes on the {' and the '.join(damaged)} side"
         if counts.same_epoch:
             which = which if damaged else "the files do not show which side is wrong"
-            verb = "differs" if counts.same_epoch == 1 else "differ"
-            return f"{many(counts.same_epoch, 'record')} {verb} within one leader epoch: {which}"
+            return f"{_differ(counts.same_epoch)} within one leader epoch: {which}"
         return f"{which}: {missing}"
     if verdict == "cleaned":
         return f"{missing}: most likely the log cleaner removed these records"
@@ -299,6 +293,10 @@ def _because(
         f"{counts.stale} side follows the other, it truncates its log to offset {counts.truncate_to} and loses "
         f"{many(counts.loses, 'record')}"
     )
+
+
+def _differ(count: int) -> str:
+    return f"{many(count, 'record')} {'differs' if count == 1 else 'differ'}"
 
 
 class ReplicaPair(NamedTuple):
