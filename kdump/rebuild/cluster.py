@@ -16,7 +16,6 @@ from kdump.answers.metadata.records import SCRAM_SINCE
 from kdump.answers.topic_configs import compacted_topics, tiered_topics
 from kdump.checks.evidence import committed
 from kdump.errors import SILENT, Reporter, UsageError, discard, many
-from kdump.formats.leader_epoch import EpochEntry
 from kdump.formats.partition_metadata import id_text
 from kdump.internal_topics import (
     DECODER_SWITCHES,
@@ -42,7 +41,7 @@ from kdump.rebuild.nodes import CLUSTER_ID, address, assign
 from kdump.rebuild.one_partition import RemoteLog, WantedPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
     from kdump.answers.metadata.cluster_image import ClusterImage
@@ -306,8 +305,6 @@ def choose(
     it in this process. Raises KdumpError if a worker ends without a result, and errors of ``plan`` and ``write``.
     """
     wanted = list(_wanted(volumes, image, committed_only=committed_only, has_configs=has_configs))
-    if any(one.is_tiered for one in wanted) or not has_configs:
-        wanted = list(_with_remote(wanted, remote_logs(volumes), has_configs=has_configs))
     lost = {(one.topic, one.partition) for one in wanted if not one.folders}
     if lost:
         known = known_ends(volumes, lost, topic_names(image))
@@ -337,10 +334,13 @@ def _wanted(
 ) -> Iterator[WantedPartition]:
     compacted = compacted_topics(image) | {consumer_offsets.TOPIC, transaction_state.TOPIC}
     tiered = tiered_topics(image)
+    remote = _remote_logs(volumes) if tiered or not has_configs else {}
     has_tiers = any(folder.topic == remote_log_metadata.TOPIC for folder in volumes.folders)
     for name, topic in sorted(image.topics.by_name.items()):
         for number in sorted(topic.partitions):
-            folders = tuple(volumes.of(name, topic.id, number))
+            folders, in_store = tuple(volumes.of(name, topic.id, number)), remote.get((topic.id, number))
+            seems_tiered = in_store is not None or (has_tiers and any(map(_begins_elsewhere, folders)))
+            is_tiered = name in tiered or (not has_configs and seems_tiered)
             yield WantedPartition(
                 topic=name,
                 topic_id=topic.id,
@@ -348,8 +348,9 @@ def _wanted(
                 folders=folders,
                 is_compacted=name in compacted
                 or (not has_configs and any(one.key in one.log_dir.cleaned for one in folders)),
-                is_tiered=name in tiered or (not has_configs and has_tiers and any(map(_begins_elsewhere, folders))),
+                is_tiered=is_tiered,
                 committed_only=committed_only,
+                remote=in_store if is_tiered else None,
             )
 
 
@@ -372,16 +373,7 @@ def _planned(
     return Processes(jobs, threads=False).results(one, wanted)
 
 
-def _with_remote(
-    wanted: Iterable[WantedPartition], remote: Mapping[tuple[bytes | None, int], RemoteLog], *, has_configs: bool
-) -> Iterator[WantedPartition]:
-    for one in wanted:
-        found = remote.get((one.topic_id, one.partition))
-        is_tiered = one.is_tiered or (found is not None and not has_configs)
-        yield one._replace(is_tiered=is_tiered, remote=found) if is_tiered else one
-
-
-def remote_logs(volumes: Volumes) -> dict[tuple[bytes | None, int], RemoteLog]:
+def _remote_logs(volumes: Volumes) -> dict[tuple[bytes | None, int], RemoteLog]:
     """Return topic id and partition -> the log in remote storage, by ``__remote_log_metadata``.
 
     Unreadable files are skipped: the plan of that topic reports them.
@@ -391,15 +383,14 @@ def remote_logs(volumes: Volumes) -> dict[tuple[bytes | None, int], RemoteLog]:
     for one in remote_segments.of_partitions(live, SILENT).segments.values():
         if one.state == remote_segments.COPIED:
             found.setdefault((one.partition.topic_id, one.partition.partition), []).append(one)
-    return {key: _remote_log(segments) for key, segments in found.items()}
-
-
-def _remote_log(segments: Sequence[RemoteSegment]) -> RemoteLog:
-    starts: dict[int, int] = {}
-    for entry in (entry for one in segments for entry in one.epochs):
-        starts[entry.epoch] = min(entry.start_offset, starts.get(entry.epoch, entry.start_offset))
-    history = EpochHistory(EpochEntry(epoch, start) for epoch, start in starts.items())
-    return RemoteLog(min(one.start for one in segments), max(one.end for one in segments) + 1, tuple(history.entries))
+    return {
+        key: RemoteLog(
+            min(one.start for one in segments),
+            max(one.end for one in segments) + 1,
+            tuple(EpochHistory(entry for one in segments for entry in one.epochs).entries),
+        )
+        for key, segments in found.items()
+    }
 
 
 def known_ends(
