@@ -419,10 +419,10 @@ def redacted_fields(redact: Sequence[str], decode: str) -> tuple[str, ...]:
 
     Raises UsageError for names that are not fields, and for fields without --decode.
     """
+    from kdump.rows.columns import decoded_field
+
     fields = tuple(part.strip() for word in redact for part in word.split(",") if part.strip())
     for name in fields:
-        from kdump.rows.columns import decoded_field
-
         if decoded_field(name) is None:
             raise UsageError(f"--redact {name}: a field is value.NAME or key.NAME, such as value.customer.email")
     if fields and decode == "none":

@@ -34,7 +34,7 @@ from kdump.spark.source.schema import DAMAGED as DAMAGED_FIELDS
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 
 MANIFEST: Final = "_manifest.json"
 DAMAGED: Final = "_damaged"
@@ -243,7 +243,7 @@ class Output(Folder):
         with writing(self.shown):
             if rows is not None:
                 writer = rows.write.format("parquet").options(**_WRITE["parquet"]).mode("error")
-                session.awaited(self._spark, lambda: writer.save(f"{self.path}/{DAMAGED}"))
+                self._run(writer, f"{self.path}/{DAMAGED}")
                 return
             empty = io.BytesIO()
             ParquetFile(arrow(DAMAGED_FIELDS), empty).close()
@@ -251,8 +251,11 @@ class Output(Folder):
 
     def _save(self, rows: DataFrame, folders: tuple[str, ...]) -> None:
         writer = rows.write.format(self._format).options(**_WRITE[self._format]).mode("error")
+        self._run(writer, self.path, folders)
+
+    def _run(self, writer: DataFrameWriter, path: str, folders: tuple[str, ...] = ()) -> None:
         parted = writer.partitionBy(*folders) if folders else writer
-        session.awaited(self._spark, lambda: parted.save(self.path))
+        session.awaited(self._spark, partial(parted.save, path))
 
     def check(self, mode: str, *, skip_unreadable: bool = False) -> list[Any]:
         """Return the manifest entries of earlier runs into this output.
@@ -415,9 +418,8 @@ class Table(Output):
         if self._writer in COMMIT_FACTS:
             text = json.dumps({"kdump": __version__, **facts, "offsets": self._offsets})
             writer = writer.option(COMMIT_FACTS[self._writer], text)
-        parted = writer.partitionBy(*folders) if folders else writer
         try:
-            session.awaited(self._spark, lambda: parted.save(self._table))
+            self._run(writer, self._table, folders)
         except Exception:  # nothing is committed, except perhaps after an interrupt
             try_to(lambda: account.delete(WRITING))
             try_to(lambda: account.delete_empty() if account.is_empty() else None)
