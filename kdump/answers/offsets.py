@@ -19,6 +19,7 @@ from kdump.answers.topic_configs import tiered_topics
 from kdump.errors import DamageError
 from kdump.formats.time_index import TimeIndex
 from kdump.internal_topics import cluster_metadata
+from kdump.segments.log_end import damage_of
 from kdump.segments.regions import Damage
 
 if TYPE_CHECKING:
@@ -223,8 +224,6 @@ class _PartitionPass:
         self.times.turn_to(segment)
 
     def lose(self, region: Damage | Trailing) -> None:
-        from kdump.segments.log_end import damage_of
-
         self._ends_damaged = self._segment is None or damage_of(self._segment, region) is not None
 
     def add(self, batches: Batches) -> int | None:
