@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import posixpath
 import sys
+from contextlib import suppress
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -160,8 +161,8 @@ class Finder:
         self._has_packed_segments = False
         self._is_read_before = False
         """Whether a folder below the last named folder was read before, in another path."""
-        self._leftover: Entry | None = None
-        """A leftover folder below the last named folder that was left out."""
+        self._leftovers: list[Entry] = []
+        """The leftover folders below the last named folder that were left out."""
 
     def find(self, paths: Iterable[str], files: Files | None = None) -> Iterator[Partition]:
         """Yield the partitions in ``paths``, in this order; in a folder they are in the order of topic and partition.
@@ -402,7 +403,7 @@ class Finder:
             for path, reason in archive.left_out:
                 if path.startswith(f"{folder.path}/" if folder.path else ""):
                     self.note(f"{archive.shown(path)} is left out: it {reason}")
-        found, self._is_read_before, self._leftover = folder.identity in self._seen, False, None
+        found, self._is_read_before, self._leftovers = folder.identity in self._seen, False, []
         for partition in self._folder(folder, files, _name_of(files, folder.path)):
             found = found or bool(partition.segments) or holds_a_log(partition.others, log_dirs=self.wanted.log_dirs)
             yield partition._replace(is_named=True) if partition.folder == folder.path else partition
@@ -420,9 +421,10 @@ class Finder:
         packed = [entry for entry in self._packed if entry.path.startswith(folder.path)][:_MANY]
         from kdump.primitives.terminal import shell_path
 
-        if not packed and self._leftover is not None:
-            leftover = shell_path(files.shown(self._leftover.path))
-            return UnreadableError(shown, f"{reason}, except in leftover folders", f"name the folder: {leftover}")
+        leftover = None if packed else next((one for one in self._leftovers if _has_segment(one, files)), None)
+        if leftover is not None:
+            hint = f"name the folder: {shell_path(files.shown(leftover.path))}"
+            return UnreadableError(shown, f"{reason}, except in leftover folders", hint)
         if not packed:
             return UnreadableError(shown, reason)
         paths = " ".join(shell_path(files.shown(one.path)) for one in packed)
@@ -512,7 +514,7 @@ class Finder:
         if in_log_dir and folder.name == file_names.CLEAN_SHUTDOWN:  # it may be a link to any folder
             return False
         if not self.wanted.leftovers and leftover_state(folder.name):
-            self._leftover = folder
+            self._leftovers.append(folder)
             if self.wanted.takes(name):
                 self.note(
                     f"{files.shown(folder.path)} is left out: its name ends with the suffix of a leftover folder "
@@ -639,6 +641,12 @@ def holds_a_log(inside: Collection[Entry], *, log_dirs: bool) -> bool:
     return any(_belongs(entry.name) for entry in inside) or (
         log_dirs and any(LOG_DIR_FILE.fullmatch(entry.name) for entry in inside)
     )
+
+
+def _has_segment(folder: Entry, files: Files) -> bool:
+    with suppress(UnreadableError):
+        return any(SEGMENT_NAME.fullmatch(entry.name) for entry in files.entries(folder.path))
+    return False
 
 
 def _origins(path: str, suffix: str) -> Iterator[str]:

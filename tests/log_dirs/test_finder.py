@@ -567,9 +567,12 @@ def test_a_folder_with_leftovers_only_names_one_of_them(tmp_path):
     name = f"t-0.{'3c' * 16}-delete"
     put(tmp_path / "empty", "notes")
     put(tmp_path / "x" / name, "00000000000000000000.log")
-    _, _, fails = found(tmp_path / "x", tmp_path / "empty")
+    (tmp_path / "x" / f"t-1.{'3c' * 16}-delete").mkdir()  # a broker deletes the files first
+    put(tmp_path / "y" / name, "partition.metadata")
+    _, _, fails = found(tmp_path / "x", tmp_path / "empty", tmp_path / "y")
     text = "no segment is in this folder or below it"
     assert [(error.reason, error.hint) for error in fails] == [
         (f"{text}, except in leftover folders", f"name the folder: {tmp_path / 'x' / name}"),
+        (text, ""),
         (text, ""),
     ]
