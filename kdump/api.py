@@ -829,8 +829,6 @@ def open(  # noqa: A001, PLR0913  as in gzip.open: called as kdump.open, each op
     >>> [record.offset for record in log]
     [3, 4]
     """
-    if limit is not None and (not isinstance(limit, SupportsIndex) or index(limit) < 0):
-        raise UsageError(f"limit={limit!r} is not a number of records: use 0 or more")
     first, last = first_and_last(offset)
     if first is not None and last is not None and first > last:
         raise UsageError(f"offset={offset}: the range ends before it begins")
@@ -882,7 +880,7 @@ def open(  # noqa: A001, PLR0913  as in gzip.open: called as kdump.open, each op
         ),
         on_error,
         every_replica=every_replica,
-        limit=limit,
+        limit=None if limit is None else at_least(0, limit, "limit"),
         decoding=decoding,
     )
 

@@ -142,7 +142,7 @@ def test_a_limit_ends_the_reading():
         assert len(list(log)) == limit
         assert sum(len(batch.records) for batch in log.batches()) == limit
         assert log.to_arrow(["offset"]).read_all().num_rows == limit
-    with pytest.raises(UsageError, match="limit=-1 is not a number of records"):
+    with pytest.raises(UsageError, match="limit=-1: expected a whole number"):
         kdump.open(BROKER, limit=-1)
 
 
