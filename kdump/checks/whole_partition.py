@@ -151,9 +151,8 @@ def check(
         except UnreadableError as error:
             failed.append(error)
     if not is_plain:
-        is_in_use = options.starts and part.topic is not None and not folder.leftover_of(part)
         end = log.check.next_offset if log.live else place.log_start or 0
-        findings += _ignored(part, end if is_in_use else None, failed.append)
+        findings += _ignored(part, end if _is_in_use(part, options) else None, failed.append)
     if snapshots and part.topic == CLUSTER_METADATA:
         start = max(place.log_start or 0, log.live[0].base_offset or 0) if log.live else 0
         end = log.check.next_offset if log.live else None
@@ -251,6 +250,10 @@ def _snapshots(
                 fail(error)
 
 
+def _is_in_use(part: "Partition", options: CheckOptions) -> bool:
+    return options.starts and part.is_listed and part.topic is not None and not folder.leftover_of(part)
+
+
 class _Log(NamedTuple):
     check: LogCheck
     live: "list[Segment]"
@@ -274,8 +277,7 @@ def _log(
     is_leftover = folder.leftover_of(part) is not None
     live = [segment for segment in logs if ".log." not in posixpath.basename(segment.path)]
     if not live:  # a broker does not load other files of a folder in use
-        is_in_use = options.starts and part.is_listed and part.topic is not None and not is_leftover
-        live = [each for each in logs if not is_in_use or each.path.endswith(f".{file_names.SWAP}")]
+        live = [each for each in logs if not _is_in_use(part, options) or each.path.endswith(f".{file_names.SWAP}")]
     is_alone = part.topic in options.alone
     log = LogCheck(
         records=options.records,
