@@ -82,10 +82,6 @@ class RebuiltCluster(NamedTuple):
     delays_retention: bool
     """Whether node-N.properties has ``first_start.DELAY``, because the first retention check would delete segments."""
 
-    def replicas(self, of: PartitionPlan) -> tuple[int, ...]:
-        """Return the nodes that have a partition, the leader first."""
-        return self.to.replicas[of.topic_id or b"", of.partition]
-
 
 class PlanWriter(Protocol):
     """Receives partitions as soon as they are planned, and may write them."""
@@ -280,9 +276,9 @@ def _dropped(
     for each in plans:
         for left in each.left_out:
             where = f"byte {left.position}: {left.size} bytes"
-            if left.first_offset is not None and left.end_offset is not None:
-                where += f", offsets {left.first_offset} to {left.end_offset - 1}"
-            yield ClusterChange("batches", left.path, left.kind, where, left.reason)
+            if left.missing_from is not None and left.missing_until is not None:
+                where += f", offsets {left.missing_from} to {left.missing_until - 1}"
+            yield ClusterChange("batches", left.segment.path, left.kind, where, left.reason)
 
 
 def choose(

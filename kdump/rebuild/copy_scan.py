@@ -43,7 +43,10 @@ NEAR: Final = 1 << 20
 
 
 class BatchSpan(NamedTuple):
-    """Consecutive valid batches of one leader epoch (-1 below magic 2) in a segment of a copy."""
+    """Consecutive valid batches of one leader epoch (-1 below magic 2) in a segment of copy number ``copy``.
+
+    If it is ``corrected``, it is one batch whose ``base_offset`` and ``epoch`` replace those of the header.
+    """
 
     segment: Segment
     position: int
@@ -52,10 +55,28 @@ class BatchSpan(NamedTuple):
     last_offset: int
     epoch: int
     batches: int
+    copy: int = 0
+    corrected: bool = False
 
     @property
     def size(self) -> int:
         return self.end - self.position
+
+    def extended(self, new: BatchSpan, most_bytes: int, most_ahead: int = 1) -> BatchSpan | None:
+        """Return this span and ``new`` as one, or None if ``new`` does not continue it.
+
+        A span of ``most_bytes`` or more is not extended. ``most_ahead``: how much offsets may rise between the two.
+        """
+        if (
+            self.segment is new.segment
+            and self.end == new.position
+            and (self.epoch, self.copy) == (new.epoch, new.copy)
+            and self.size < most_bytes
+            and not (self.corrected or new.corrected)
+            and 0 < new.base_offset - self.last_offset <= most_ahead
+        ):
+            return self._replace(end=new.end, last_offset=new.last_offset, batches=self.batches + new.batches)
+        return None
 
     def places(self) -> Iterator[BatchPlace]:
         """Read the batches again, and yield the offsets and position of each. Raises UnreadableError."""
@@ -184,18 +205,11 @@ class ScannedCopy:
             self._link(spans, _span(one, one.epoch))
 
     def _link(self, spans: list[BatchSpan], new: BatchSpan) -> None:
-        last = spans[-1] if spans else None
-        if (
-            last is not None
-            and last.segment is new.segment
-            and last.end == new.position
-            and last.epoch == new.epoch
-            and last.size < SPAN_BYTES
-            and 0 < new.base_offset - last.last_offset <= (NEAR if self._is_compacted else 1)
-        ):
-            spans[-1] = last._replace(end=new.end, last_offset=new.last_offset, batches=last.batches + new.batches)
-        else:
+        extended = spans[-1].extended(new, SPAN_BYTES, NEAR if self._is_compacted else 1) if spans else None
+        if extended is None:
             spans.append(new)
+        else:
+            spans[-1] = extended
 
     def _doubt_epochs(self, noted: EpochHistory) -> None:
         """Move batches whose epoch is likely wrong to ``doubtful``. Right epochs never decrease in a log."""

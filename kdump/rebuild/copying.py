@@ -33,8 +33,9 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from kdump.log_dirs.partition import Partition
+    from kdump.log_salvage.chains import LeftOutRange
     from kdump.output.access import Access
-    from kdump.rebuild.partition_plan import LeftOutBytes, PartitionPlan, PlannedPiece, PlannedSegment, SeenFile
+    from kdump.rebuild.partition_plan import PartitionPlan, PlannedPiece, PlannedSegment, SeenFile
     from kdump.rebuild.volumes import VolumeFolder
 
 UNKNOWN: Final = "unknown-topics"
@@ -118,9 +119,9 @@ def write(
     root: Path,
     placed: Sequence[PlacedPartition],
     access: Access,
+    journal: Journal,
     *,
     jobs: int = 1,
-    journal: Journal | None = None,
     early: AbstractSet[str] = frozenset(),
     done: Callable[[int], None] = lambda _: None,
 ) -> None:
@@ -131,8 +132,7 @@ def write(
     segment. Raises OSError, and UnreadableError if a source is unreadable, or has changed since it was verified.
     """
     tasks = [task for one in placed for task in _files_of(one)]
-    if journal is not None:
-        journal.begin(tasks)
+    journal.begin(tasks)
     nodes = list(dict.fromkeys(node for one in placed for node in one.nodes))
     for node in nodes:
         files.make_folders(root, node, access=access)
@@ -141,13 +141,12 @@ def write(
             _write_folders(root, one, access)
     left = []
     for task in tasks:
-        if journal is not None and journal.has(task):
+        if journal.has(task):
             done(task.segment.size)
         else:
             left.append(task)
     for task in _copied(root, left, access, jobs):
-        if journal is not None:
-            journal.add(task)
+        journal.add(task)
         done(task.segment.size)
     for node in nodes:
         starts = checkpoints.encode(_starts(node, placed))
@@ -349,13 +348,13 @@ def write_lost(root: Path, plans: Iterable[PartitionPlan], unknown: Iterable[Vol
 _KEPT: Final = {file_names.PARTITION_METADATA, file_names.LEADER_EPOCHS}
 
 
-def _save(root: Path, plan: PartitionPlan, number: int, left: LeftOutBytes, access: Access) -> int:
+def _save(root: Path, plan: PartitionPlan, number: int, left: LeftOutRange, access: Access) -> int:
     """Copy left-out bytes to ``lost+found``, unless all are zeros. Return the number of copied bytes."""
-    with LocalFile(left.path) as source:
-        end = left.position + left.size
-        if resync.zero_tail(source, left.position, end) == left.position:
+    path = left.segment.path
+    with LocalFile(path) as source:
+        if resync.zero_tail(source, left.position, left.end) == left.position:
             return 0
         folder = files.make_folders(root, file_names.LOST_AND_FOUND, plan.name, access=access)
-        with files.create(folder / files.left_out_name(number, left.path, left.position), access) as file:
+        with files.create(folder / files.left_out_name(number, path, left.position), access) as file:
             files.copy_range(source, left.position, left.size, file)
     return left.size

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from itertools import accumulate
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.log_salvage.chains import LeftOutRange
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
     from kdump.log_salvage.chains import BatchPlace
     from kdump.log_salvage.epoch_history import EpochHistory
     from kdump.rebuild.copy_scan import BatchSpan
+
+
+_base_offset = attrgetter("base_offset")
 
 
 class OffsetSpan(NamedTuple):
@@ -60,24 +64,12 @@ JOINED_BYTES: Final = 64 << 20
 """Approximate maximum size of joined spans in bytes: :meth:`MergedLog.cut` reads a whole span again."""
 
 
-class TakenSpan(NamedTuple):
-    """Batches of copy number ``copy``. ``corrected``: ``base_offset`` and ``epoch`` replace those of the header."""
-
-    base_offset: int
-    last_offset: int
-    copy: int
-    epoch: int
-    span: BatchSpan
-    corrected: bool = False
-
-
 class MergedLog:
     """The batches taken for the new log so far, in offset order."""
 
     def __init__(self, history: EpochHistory) -> None:
-        self.taken: list[TakenSpan] = []
+        self.taken: list[BatchSpan] = []
         self.left_out: list[LeftOutRange] = []
-        self._bases: list[int] = []
         self._history = history
 
     def add(self, copy: int, spans: Sequence[BatchSpan], allows: Callable[[int, int], bool] = lambda *_: True) -> None:
@@ -86,7 +78,7 @@ class MergedLog:
         Batches of another history, and batches that overlap taken ones in part, are added to ``left_out``. Other
         batches are dropped. ``allows`` returns whether this copy may supply the batches of a first and a last offset.
         """
-        for span in sorted(spans, key=lambda one: one.base_offset):
+        for span in sorted((one._replace(copy=copy) for one in spans), key=_base_offset):
             limit = self._history.limit(span.base_offset, span.epoch)
             if limit <= span.base_offset:
                 self._leave_span(span, "diverged", self._why(span.base_offset, span.epoch))
@@ -97,9 +89,9 @@ class MergedLog:
                 and self._is_free(span.base_offset, span.last_offset)
                 and allows(span.base_offset, span.last_offset)
             ):
-                self._take(TakenSpan(span.base_offset, span.last_offset, copy, span.epoch, span))
+                self._take(span)
             else:
-                self._by_batch(copy, span, limit, allows)
+                self._by_batch(span, limit, allows)
 
     def add_corrected(self, copy: int, span: BatchSpan, own: int | None) -> None:
         """Take a single batch whose base offset or leader epoch is wrong in the file, if the log has a hole for it.
@@ -115,29 +107,28 @@ class MergedLog:
             self._leave_span(span, "diverged", self._why(span.base_offset, own))
             return
         epoch = span.epoch if expected is None else expected
-        self._take(TakenSpan(span.base_offset, span.last_offset, copy, max(epoch, 0), span, corrected=True))
+        self._take(span._replace(epoch=max(epoch, 0), copy=copy, corrected=True))
+
+    @property
+    def end(self) -> int:
+        """The end offset of the last batch; 0 without a batch."""
+        return self.taken[-1].last_offset + 1 if self.taken else 0
 
     def cut(self, offset: int) -> None:
         """Move batches with offsets at or above the high watermark ``offset`` to ``left_out``."""
         why = f"the batch has offsets at or above the high watermark {offset}"
-        kept: list[TakenSpan] = []
-        for one in self.taken:
+        spans, self.taken = self.taken, []
+        for one in spans:
             if one.last_offset < offset:
-                kept.append(one)
-                continue
-            if one.corrected:  # one batch: its offsets in the file may be wrong
-                self._leave_span(one.span, "uncommitted", why)
-                continue
-            for place in one.span.places():
-                if place.last_offset < offset:
-                    _link(
-                        kept,
-                        TakenSpan(place.base_offset, place.last_offset, one.copy, one.epoch, _single(one.span, place)),
-                    )
-                else:
-                    self._leave(place, "uncommitted", why)
-        self.taken = kept
-        self._bases = [one.base_offset for one in kept]
+                self.taken.append(one)
+            elif one.corrected:  # one batch: its offsets in the file may be wrong
+                self._leave_span(one, "uncommitted", why)
+            else:
+                for place in one.places():
+                    if place.last_offset < offset:
+                        self._take(_single(one, place))
+                    else:
+                        self._leave(place, "uncommitted", why)
 
     def holes(self, start: int, end: int) -> Iterator[OffsetSpan]:
         """Yield the ranges without a batch from offset ``start`` to ``end`` - 1."""
@@ -148,7 +139,7 @@ class MergedLog:
         if start < end:
             yield OffsetSpan(start, end)
 
-    def _by_batch(self, copy: int, span: BatchSpan, limit: int, allows: Callable[[int, int], bool]) -> None:
+    def _by_batch(self, span: BatchSpan, limit: int, allows: Callable[[int, int], bool]) -> None:
         for place in span.places():
             if place.last_offset >= limit:
                 self._leave(place, "diverged", self._why(place.base_offset, span.epoch))
@@ -159,8 +150,7 @@ class MergedLog:
                     place, "conflict", "it overlaps a batch of another copy, but their first or last offsets differ"
                 )
             elif allows(place.base_offset, place.last_offset):
-                one = _single(span, place)
-                self._take(TakenSpan(place.base_offset, place.last_offset, copy, span.epoch, one))
+                self._take(_single(span, place))
 
     def _leave_span(self, span: BatchSpan, kind: str, why: str) -> None:
         self.left_out.append(
@@ -183,23 +173,22 @@ class MergedLog:
         else:
             self.left_out.append(new)
 
-    def _take(self, new: TakenSpan) -> None:
-        at = bisect_right(self._bases, new.base_offset)
-        before = self.taken[at - 1] if at else None
-        if before is not None and _goes_on(before, new):
-            self.taken[at - 1] = _joined(before, new)
-            return
-        self.taken.insert(at, new)
-        self._bases.insert(at, new.base_offset)
+    def _take(self, new: BatchSpan) -> None:
+        at = bisect_right(self.taken, new.base_offset, key=_base_offset)
+        extended = self.taken[at - 1].extended(new, JOINED_BYTES) if at else None
+        if extended is None:
+            self.taken.insert(at, new)
+        else:
+            self.taken[at - 1] = extended
 
     def _is_free(self, first: int, last: int) -> bool:
-        at = bisect_right(self._bases, first)
+        at = bisect_right(self.taken, first, key=_base_offset)
         if at and self.taken[at - 1].last_offset >= first:
             return False
-        return at == len(self._bases) or self._bases[at] > last
+        return at == len(self.taken) or self.taken[at].base_offset > last
 
     def _is_covered(self, first: int, last: int) -> bool:
-        at = bisect_right(self._bases, first) - 1
+        at = bisect_right(self.taken, first, key=_base_offset) - 1
         while at >= 0 and at < len(self.taken) and self.taken[at].base_offset <= first <= self.taken[at].last_offset:
             first = self.taken[at].last_offset + 1
             if first > last:
@@ -212,30 +201,3 @@ def _single(span: BatchSpan, place: BatchPlace) -> BatchSpan:
     return span._replace(
         position=place.position, end=place.end, base_offset=place.base_offset, last_offset=place.last_offset, batches=1
     )
-
-
-def _goes_on(before: TakenSpan, new: TakenSpan) -> bool:
-    return (
-        before.copy == new.copy
-        and before.span.segment is new.span.segment
-        and before.span.end == new.span.position
-        and before.epoch == new.epoch
-        and before.span.size < JOINED_BYTES
-        and not before.corrected
-        and not new.corrected
-        and before.last_offset < new.base_offset <= before.last_offset + 1
-    )
-
-
-def _joined(before: TakenSpan, new: TakenSpan) -> TakenSpan:
-    span = before.span._replace(
-        end=new.span.end, last_offset=new.last_offset, batches=before.span.batches + new.span.batches
-    )
-    return before._replace(last_offset=new.last_offset, span=span)
-
-
-def _link(kept: list[TakenSpan], new: TakenSpan) -> None:
-    if kept and _goes_on(kept[-1], new):
-        kept[-1] = _joined(kept[-1], new)
-    else:
-        kept.append(new)

@@ -1,7 +1,7 @@
 """The metadata of a rebuilt cluster: the image read from the old volumes, and the snapshot for the new nodes.
 
-In order: :func:`found` returns the old image, :func:`release_for` the release of the new nodes, :func:`rebuilt` the new
-image, and :func:`snapshot` its bytes. :func:`change_voters` and :func:`what_to_do` serve ``kdump metadata --voters``.
+In order: :func:`found` returns the old image, :func:`release_for` the release of the new nodes, and :func:`rebuilt` the
+new image. :func:`change_voters` and :func:`what_to_do` serve ``kdump metadata --voters``.
 
 A snapshot for nodes of 3.9.2 to 4.4.0 must have these properties (KIP-630, KIP-853, KIP-858):
 
@@ -24,7 +24,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 from uuid import uuid4
 
-from kdump.answers.metadata import snapshot_writer
 from kdump.answers.metadata.cluster_image import BROKER_RESOURCE, TOPIC_RESOURCE, ClusterImage
 from kdump.answers.metadata.image import Copies, MetadataLog, topic_names
 from kdump.answers.metadata.records import LEVEL_NAMES, METADATA_VERSION, level_name
@@ -467,8 +466,8 @@ def fit_configs(image: ClusterImage, release: StartRelease, brokers: int) -> Ite
                 )
                 yield ClusterChange(what, name, least.config, value, why)
         most = factors.get(name, brokers) if kind == TOPIC_RESOURCE else brokers
-        value = configs.get(MIN_ISR)
-        if not caps_min_isr(release) and kind in (TOPIC_RESOURCE, BROKER_RESOURCE) and value and _int(value) > most:
+        value = configs.get(MIN_ISR)  # from 3.7 on, a broker itself limits it (``effectiveMinIsr``)
+        if release.number < (3, 7) and kind in (TOPIC_RESOURCE, BROKER_RESOURCE) and value and _int(value) > most:
             configs[MIN_ISR] = str(most)
             why = (
                 f"Kafka {release.name} refuses acks=all with fewer replicas: kdump has set {most}, the number of "
@@ -564,11 +563,6 @@ def protocol_of(listener: str, image: ClusterImage) -> int:
     return next((int(one["securityProtocol"]) for one in endpoints if one["name"] == listener), 0)
 
 
-def snapshot(image: ClusterImage) -> tuple[str, bytes]:
-    """Return the file name and the bytes of the snapshot of an image."""
-    return snapshot_writer.file_name(image), snapshot_writer.encode(image)
-
-
 def default_features(to: StartRelease) -> dict[str, int]:
     """Return the feature levels of a cluster that a release formats. Raises UsageError for a release before 3.3."""
     known = [minor for minor in FEATURES if minor <= to.number[:2]]
@@ -593,13 +587,3 @@ def oldest_for(level: int) -> StartRelease:
 def has_voters(to: StartRelease) -> bool:
     """Return whether this release can have the voters in the metadata log (KIP-853)."""
     return to.highest_of("kraft.version") > 0
-
-
-def caps_min_isr(to: StartRelease) -> bool:
-    """Return whether this release limits min.insync.replicas to the number of replicas (``effectiveMinIsr``)."""
-    return to.number >= (3, 7)
-
-
-def has_share_groups(to: StartRelease) -> bool:
-    """Return whether this release has the coordinator of share groups, and the topic for it (KIP-932)."""
-    return to.highest_of("share.version") > 0

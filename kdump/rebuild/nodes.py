@@ -95,9 +95,9 @@ def new_directory_id() -> bytes:
 def parse_nodes(texts: Sequence[str]) -> list[NewNode]:
     """Return the nodes of ``--node``, or DEFAULT. Raises UsageError for a wrong value, a repeat, or no controller."""
     found = [_node(text) for text in texts or (DEFAULT,)]
-    _once("node id", (each.id for each in found))
+    _once("--node: node id", (each.id for each in found))
     addresses = ((each.host, port) for each in found for port in (each.port, each.controller_port) if port is not None)
-    _once("address", (f"{host}:{port}" for host, port in addresses))
+    _once("--node: address", (f"{host}:{port}" for host, port in addresses))
     if all(each.controller_port is None for each in found):
         first = found[0]
         text = f"{first.id}@{first.host}:{first.port}/{min(first.port + 1, 65535)}"
@@ -109,7 +109,7 @@ def _once(what: str, values: Iterable[object]) -> None:
     seen: set[object] = set()
     for value in values:
         if value in seen:
-            raise UsageError(f"--node: {what} {value} is given twice")
+            raise UsageError(f"{what} {value} is given twice")
         seen.add(value)
 
 
@@ -144,10 +144,7 @@ def parse_voters(text: str) -> list[Voter]:
         voters.append(Voter(number, found["host"].strip("[]"), port, None if directory is None else uuid(directory)))
     if not voters:
         raise UsageError("--voters names no voter: ID@HOST:PORT[:DIRECTORYID],...")
-    ids = [voter.id for voter in voters]
-    for number in ids:
-        if ids.count(number) > 1:
-            raise UsageError(f"--voters: id {number} is given twice")
+    _once("--voters: id", (voter.id for voter in voters))
     return voters
 
 

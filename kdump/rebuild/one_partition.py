@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import posixpath
 from contextlib import suppress
-from dataclasses import replace
-from itertools import pairwise, starmap
+from itertools import groupby, pairwise, starmap
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.answers.log_copy import Lineage
@@ -22,12 +21,12 @@ from kdump.log_dirs import file_names
 from kdump.log_dirs.file_names import INDEX_NAME, SEGMENT_NAME
 from kdump.log_dirs.files import read_file
 from kdump.log_dirs.partition import Segment
+from kdump.log_salvage.chains import LeftOutRange
 from kdump.log_salvage.epoch_history import BUT, NEVER, EpochHistory, noted
 from kdump.log_salvage.merge import UNREADABLE
 from kdump.rebuild.copy_scan import BatchSpan, ScannedCopy, has_gap, history
-from kdump.rebuild.merging import MergedLog, OffsetSpan, OffsetSpans, TakenSpan
+from kdump.rebuild.merging import MergedLog, OffsetSpan, OffsetSpans
 from kdump.rebuild.partition_plan import (
-    LeftOutBytes,
     LostOffsets,
     PartitionPlan,
     PlannedPiece,
@@ -42,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from kdump.formats.leader_epoch import EpochEntry
-    from kdump.log_salvage.chains import BatchPlace, LeftOutRange
+    from kdump.log_salvage.chains import BatchPlace
     from kdump.rebuild.volumes import VolumeFolder
 
 SEGMENT_BYTES: Final = 1 << 30
@@ -93,16 +92,16 @@ class _Copy:
             self.problem, self.end, epoch = str(error), 0, -1
         else:
             self.end, epoch = end.offset, end.epoch
-        quick = EpochHistory([entry for entry in self.noted if entry.start_offset <= self.end])
-        self.newest = max(quick.newest, epoch)
-        self._history = quick
+        self.history = EpochHistory([entry for entry in self.noted if entry.start_offset <= self.end])
+        """The leader epochs of the copy, from its checkpoint, and from its batches if they were read."""
+        self.newest = max(self.history.newest, epoch)
 
     @property
     def rank(self) -> tuple[int, int]:
         """The newest leader epoch and the end offset, as a sort key. The leading copy has the highest rank."""
         if self._scanned is None:
             return self.newest, self.end
-        return self.history().newest, max(self.scanned.end_offset, self.end)
+        return self.history.newest, max(self.scanned.end_offset, self.end)
 
     @property
     def first(self) -> int:
@@ -129,19 +128,19 @@ class _Copy:
             segments = self.folder.partition.segments
             self.seen = _looked_at(segments)
             self._scanned = ScannedCopy(self.folder, segments, is_compacted=self._is_compacted, noted=self.noted)
-            self._history = history(self._scanned, self.noted)
+            self.history = history(self._scanned, self.noted)
         return self._scanned
 
     def take_as_compacted(self) -> None:
         self._is_compacted = True
         if self._scanned is not None:
             self._scanned.take_as_compacted(self.noted)
-            self._history = history(self._scanned, self.noted)
+            self.history = history(self._scanned, self.noted)
 
     def doubt_last(self) -> None:
         """Move the last batch to the doubtful batches, because its leader epoch is wrong."""
         self.scanned.doubtful.append(self.scanned.spans.pop())
-        self._history = history(self.scanned, self.noted)
+        self.history = history(self.scanned, self.noted)
 
     @property
     def is_scanned(self) -> bool:
@@ -166,7 +165,7 @@ class _Copy:
     @property
     def lineage(self) -> Lineage:
         end = self.end if self._scanned is None else max(self.end, self.scanned.end_offset)
-        return Lineage(tuple(self.history().entries), end)
+        return Lineage(tuple(self.history.entries), end)
 
     def of_swapped(self) -> list[BatchSpan]:
         """Return the batches of ``.swap`` segments. A broker renames these files to segments when it starts."""
@@ -178,10 +177,6 @@ class _Copy:
         ]
         self.swapped = _looked_at(segments)
         return ScannedCopy(self.folder, segments, is_compacted=self._is_compacted).spans
-
-    def history(self) -> EpochHistory:
-        """Return the leader epochs of the copy, from its checkpoint, and from its batches if they were read."""
-        return self._history
 
 
 def plan(wanted: WantedPartition) -> PartitionPlan:
@@ -246,33 +241,31 @@ class _Planning:
             copies.sort(key=lambda one: one.rank, reverse=True)
             needed = copies
         self._read = needed
-        others = [copy.history() for copy in copies[1:]]
+        others = [copy.history for copy in copies[1:]]
         if wanted.remote is not None:
             others.append(EpochHistory(wanted.remote.epochs))
-        self._history = copies[0].history().completed(others)
+        self._history = copies[0].history.completed(others)
         log = self._log = MergedLog(self._history)
         for number, copy in enumerate(needed):
             log.add(number, copy.scanned.spans, self._allowed(copy))
         for number, copy in enumerate(needed):
             log.add(number, copy.of_swapped())
             for span in copy.scanned.doubtful:
-                log.add_corrected(number, span, copy.history().at(span.base_offset))
+                log.add_corrected(number, span, copy.history.at(span.base_offset))
         watermark = self._high_watermark()
-        taken_end = log.taken[-1].last_offset + 1 if log.taken else 0
-        end = max(taken_end, self._evidence())
-        uncommitted = 0 if watermark is None else max(0, taken_end - watermark)
+        end = max(log.end, self._evidence())
+        uncommitted = 0 if watermark is None else max(0, log.end - watermark)
         if wanted.committed_only and watermark is not None and watermark < end:
             log.cut(watermark)
             cut = [one for one in log.left_out if one.kind == "uncommitted"]
             uncommitted = sum(until - start for start, until in map(_missing, cut))
-            end = max(watermark, log.taken[-1].last_offset + 1 if log.taken else 0)
+            end = max(watermark, log.end)
         segments = self._segments(end)
         first = segments[0].base_offset if segments else end
         log_start = self._log_start(first, end)
         if not wanted.is_tiered:
             segments = _from(segments, log_start)
-        reached = max(segments[-1].base_offset if segments else -1, log.taken[-1].last_offset + 1 if log.taken else 0)
-        if not segments or reached < end:
+        if not segments or max(segments[-1].base_offset, log.end) < end:
             segments.append(PlannedSegment(end, ()))
         lost = tuple(self._lost(log_start if not wanted.is_tiered else max(log_start, first), end))
         sources = tuple(self._sources(log_start))
@@ -289,7 +282,7 @@ class _Planning:
             seen=self._seen(segments),
             log_start=log_start,
             end=end,
-            leader_epoch=max(copy.history().newest for copy in copies),
+            leader_epoch=max(copy.history.newest for copy in copies),
             epochs=tuple(entry for entry in self._history.entries if entry.start_offset <= end),
             lost=lost,
             uncommitted=uncommitted,
@@ -306,20 +299,13 @@ class _Planning:
 
     def _is_complete(self, leader: _Copy) -> bool:
         scanned = leader.scanned
-        if not scanned.is_sound or leader.problem is not None or leader.newest > leader.history().newest:
+        if not scanned.is_sound or leader.problem is not None or leader.newest > leader.history.newest:
             return False
-        if leader.missing_segments:
+        if leader.missing_segments or self._evidence_of(leader) > max(scanned.end_offset, leader.end):
             return False
-        if self._evidence_of(leader) > max(scanned.end_offset, leader.end):
-            return False
-        if self._wanted.is_compacted:
-            return True
-        following = leader.first
-        for span in scanned.spans:
-            if span.base_offset != following:
-                return False
-            following = span.last_offset + 1
-        return True
+        starts = [leader.first, *(span.last_offset + 1 for span in scanned.spans)]
+        follow = (span.base_offset == start for span, start in zip(scanned.spans, starts, strict=False))
+        return self._wanted.is_compacted or all(follow)
 
     def _may_doubt_epoch(self, copy: _Copy) -> bool:
         """Return whether a single wrong bit may explain the leader epoch of a copy's last batch."""
@@ -330,7 +316,7 @@ class _Planning:
         known = {entry.epoch for one in self._copies for entry in one.noted}
         known |= {span.epoch for one in others if one.is_scanned for span in one.scanned.spans}
         before = [spans[-2].epoch] if len(spans) > 1 else []
-        before += [entry.epoch for one in others for entry in one.history().entries]
+        before += [entry.epoch for one in others for entry in one.history.entries]
         before += [entry.epoch for entry in copy.noted]
         return spans[-1].epoch not in known and any(_is_near(spans[-1].epoch, one) for one in before)
 
@@ -450,7 +436,7 @@ class _Planning:
         following = 0
         size = 0
         most = max([SEGMENT_BYTES, *(each.size for each in leader.folder.partition.segments)])
-        before: TakenSpan | None = None
+        before: BatchSpan | None = None
         for one in self._log.taken:
             base: int | None = None
             while following < len(bases) and bases[following] <= one.base_offset:
@@ -459,16 +445,12 @@ class _Planning:
                 made.append((base, []))
                 size = 0
             if base is None and self._begins_another(made, size, most, before, one):
-                named = one.span.segment.base_offset or 0
+                named = one.segment.base_offset or 0
                 last = -1 if before is None else before.last_offset
                 made.append((named if last < named <= one.base_offset else one.base_offset, []))
                 size = 0
-            piece = PlannedPiece(
-                one.span.segment.path,
-                one.span.position,
-                one.span.size,
-                (one.base_offset, one.epoch) if one.corrected else None,
-            )
+            corrected = (one.base_offset, one.epoch) if one.corrected else None
+            piece = PlannedPiece(one.segment.path, one.position, one.size, corrected)
             _append(made[-1][1], piece)
             size += piece.size
             before = one
@@ -486,35 +468,25 @@ class _Planning:
         made: list[tuple[int, list[PlannedPiece]]],
         size: int,
         most: int,
-        before: TakenSpan | None,
-        one: TakenSpan,
+        before: BatchSpan | None,
+        one: BatchSpan,
     ) -> bool:
         """Return whether the span ``one`` must start a new segment. No segment of the leading copy starts there."""
         if not made:
             return True
         if one.last_offset - made[-1][0] > MAX_RELATIVE_OFFSET:
             return True
-        if one.copy != 0 and before is not None and before.span.segment is not one.span.segment:
-            named = one.span.segment.base_offset or 0
+        if one.copy != 0 and before is not None and before.segment is not one.segment:
+            named = one.segment.base_offset or 0
             if before.last_offset < named <= one.base_offset:
                 return True
-        return size > 0 and size + one.span.size > most
+        return size > 0 and size + one.size > most
 
     def _sources(self, log_start: int) -> Iterator[SourceRange]:
-        held: SourceRange | None = None
-        for one in self._log.taken:
-            if one.last_offset < log_start and not self._wanted.is_tiered:
-                continue
-            path = self._read[one.copy].folder.path
-            end = one.last_offset + 1
-            if held is not None and held.path == path:
-                held = replace(held, end_offset=end, leader_epoch=one.epoch)
-                continue
-            if held is not None:
-                yield held
-            held = SourceRange(path, one.base_offset, end, one.epoch)
-        if held is not None:
-            yield held
+        kept = (one for one in self._log.taken if one.last_offset >= log_start or self._wanted.is_tiered)
+        for path, group in groupby(kept, lambda one: self._read[one.copy].folder.path):
+            spans = list(group)
+            yield SourceRange(path, spans[0].base_offset, spans[-1].last_offset + 1, spans[-1].epoch)
 
     def _lost(self, start: int, end: int) -> Iterator[LostOffsets]:
         """Yield the offsets that the new log lacks.
@@ -522,27 +494,22 @@ class _Planning:
         In a compacted log a hole below the last batch is a loss only if every copy is damaged or has no log there. If a
         copy is undamaged there, the cleaner has removed these offsets.
         """
-        taken_end = self._log.taken[-1].last_offset + 1 if self._log.taken else 0
         holes: Iterable[OffsetSpan] = self._log.holes(start, end)
         if self._wanted.is_compacted:
             within: list[OffsetSpan] = []
             past: list[OffsetSpan] = []
             for hole in holes:
-                (within if hole.start < taken_end else past).append(hole)
+                (within if hole.start < self._log.end else past).append(hole)
             for copy in self._read:
                 within = list(OffsetSpans(copy.unknown).common(within))
             holes = [*within, *past]
         damages = [(one, OffsetSpans(map(_missing, one))) for copy in self._read if (one := copy.scanned.left_out)]
         missing = OffsetSpans(one for copy in self._read for one in copy.missing_segments)
         for hole in holes:
-            yield LostOffsets(*hole, self._why(hole, damages, missing, taken_end))
+            yield LostOffsets(*hole, self._why(hole, damages, missing))
 
     def _why(
-        self,
-        hole: OffsetSpan,
-        damages: list[tuple[list[LeftOutRange], OffsetSpans]],
-        missing: OffsetSpans,
-        taken_end: int,
+        self, hole: OffsetSpan, damages: list[tuple[list[LeftOutRange], OffsetSpans]], missing: OffsetSpans
     ) -> str:
         for left_out, ranges in damages:
             if (found := ranges.meeting(*hole)) is not None:
@@ -553,24 +520,23 @@ class _Planning:
         cut = [one for one in self._log.left_out if one.kind == "uncommitted"]
         if (found := OffsetSpans(map(_missing, cut)).meeting(*hole)) is not None:
             return f"their batch is left out by --committed-only: {cut[found].reason}"
-        if hole.start >= taken_end:
+        if hole.start >= self._log.end:
             return "no copy has these offsets, but a file name or a checkpoint proves that the log had them"
         if missing.meeting(*hole) is not None:
             return "the segment is missing: only its index files are left"
         return "no copy has these offsets"
 
-    def _left_out(self, lost: Sequence[LostOffsets]) -> Iterator[LeftOutBytes]:
+    def _left_out(self, lost: Sequence[LostOffsets]) -> Iterator[LeftOutRange]:
         """Yield the left-out batches of the merged log, other topics, and readable damage whose offsets are lost."""
-        for one in self._log.left_out:
-            yield _left(one)
+        yield from self._log.left_out
         for copy in self._others:
             for each in copy.folder.partition.segments:
-                yield LeftOutBytes(each.path, 0, each.size, "other topic", _OTHER_TOPIC, None, None)
+                yield LeftOutRange(each, 0, each.size, "other topic", _OTHER_TOPIC)
         gone = OffsetSpans((each.from_offset, each.until_offset) for each in lost)
         for copy in self._read:
             for one in copy.scanned.left_out:
                 if one.kind != UNREADABLE and gone.meeting(*_missing(one)) is not None:
-                    yield _left(one)
+                    yield one
 
     def _producers(self, base: int) -> SeenFile | None:
         """Return the producer snapshot at the base offset of the first segment, or None."""
@@ -680,10 +646,7 @@ def _missing(one: LeftOutRange) -> tuple[int, int]:
 
 
 def _from(segments: list[PlannedSegment], log_start: int) -> list[PlannedSegment]:
-    first = 0
-    for number, segment in enumerate(segments):
-        if segment.base_offset <= log_start:
-            first = number
+    first = max((number for number, one in enumerate(segments) if one.base_offset <= log_start), default=0)
     return segments[first:]
 
 
@@ -700,9 +663,3 @@ def _append(pieces: list[PlannedPiece], new: PlannedPiece) -> None:
         pieces[-1] = last._replace(size=last.size + new.size)
     else:
         pieces.append(new)
-
-
-def _left(one: LeftOutRange) -> LeftOutBytes:
-    return LeftOutBytes(
-        one.segment.path, one.position, one.size, one.kind, one.reason, one.missing_from, one.missing_until
-    )

@@ -10,6 +10,7 @@ from kdump.errors import UnreadableError
 
 if TYPE_CHECKING:
     from kdump.formats.leader_epoch import EpochEntry
+    from kdump.log_salvage.chains import LeftOutRange
 
 State = Literal["whole", "merged", "partial", "lost"]
 
@@ -87,23 +88,6 @@ class PlannedSegment(NamedTuple):
         return sum([piece.size for piece in self.pieces])
 
 
-class LeftOutBytes(NamedTuple):
-    """Bytes of a copy that are not in the new log: damage, or some of the valid batches that were not taken.
-
-    ``kind`` of valid batches: ``diverged`` (another history), ``conflict`` (they overlap taken batches),
-    ``uncommitted`` (they reach the high watermark) or ``misplaced`` (a wrong base offset). ``other topic``: a segment
-    of another topic of the same name. Otherwise it is the kind of damage, and the new log lacks some of its offsets.
-    """
-
-    path: str
-    position: int
-    size: int
-    kind: str
-    reason: str
-    first_offset: int | None
-    end_offset: int | None
-
-
 @dataclass(frozen=True, kw_only=True)
 class PartitionPlan:
     """The plan of one partition.
@@ -131,7 +115,13 @@ class PartitionPlan:
     epochs: tuple[EpochEntry, ...] = ()
     lost: tuple[LostOffsets, ...] = ()
     uncommitted: int = 0
-    left_out: tuple[LeftOutBytes, ...] = ()
+    left_out: tuple[LeftOutRange, ...] = ()
+    """Bytes of the copies that are not in the new log: damage, or some of the valid batches that were not taken.
+
+    ``kind`` of valid batches: ``diverged`` (another history), ``conflict`` (they overlap taken batches),
+    ``uncommitted`` (they reach the high watermark) or ``misplaced`` (a wrong base offset). ``other topic``: a segment
+    of another topic of the same name. Otherwise it is the kind of damage, and the new log lacks some of its offsets.
+    """
     producer_snapshot: SeenFile | None = None
     """The producer snapshot at the base offset of the first segment, before it was verified, or None."""
     highest_producer_id: int = -1

@@ -6,6 +6,7 @@ from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Self
 
+from kdump.answers.metadata import snapshot_writer
 from kdump.answers.metadata.image import Copies
 from kdump.errors import SILENT
 from kdump.log_dirs import file_names
@@ -96,25 +97,20 @@ class Publishing:
         if self._folder is None:
             copying.make_sure_of_room(str(self._out), copying.room(placed) - self._copied_before())
         folder, who = self._begun(), self._access
-        copying.write(folder, placed, who, jobs=jobs, journal=self._journal, early=self._early, done=progress)
+        copying.write(folder, placed, who, self._journal, jobs=jobs, early=self._early, done=progress)
         copying.write_lost(folder, rebuilt.plans, rebuilt.unknown, who)
         copies = Copies(self._volumes.metadata_copies, SILENT)
         secret = who.without(access.of_files(copies.sources()))  # the snapshot has the credentials of these copies
-        name, data = metadata.snapshot(rebuilt.image)
+        name, data = snapshot_writer.file_name(rebuilt.image), snapshot_writer.encode(rebuilt.image)
         for node in rebuilt.to.nodes:
             log_dir = files.make_folders(folder, node.folder, access=who)
             ids = meta_properties_file(node, rebuilt.account.metadata.cluster_id)
             files.fill(log_dir / file_names.META_PROPERTIES, ids, who)
             files.fill(files.make_folders(log_dir, METADATA_FOLDER, access=who) / name, data, secret)
-            text = properties(
-                node,
-                rebuilt.to,
-                rebuilt.lost,
-                str(self._out.absolute() / node.folder),
-                rebuilt.retention_minutes,
-                delays=rebuilt.delays_retention,
-            )
-            files.fill(folder / f"{node.folder}.properties", text.encode(), who)
+            path = str(self._out.absolute() / node.folder)
+            minutes, delays = rebuilt.retention_minutes, rebuilt.delays_retention
+            lines = properties(node, rebuilt.to, rebuilt.lost, path, minutes, delays=delays)
+            files.fill(folder / f"{node.folder}.properties", "".join(f"{line}\n" for line in lines).encode(), who)
         self._journal.end()
         files.fill(folder / account.FILE, rebuilt.account.encode(), who)
 
@@ -128,19 +124,14 @@ HEAD: Final = """\
 #    into the copy. If it has a line with the same key, replace that line. If controller.quorum.bootstrap.servers is
 #    below, remove controller.quorum.voters.
 # 3. Never format this log dir: it is complete.
-# 4. Start all controllers first. `kdump check {folder}` prints the effects of a start.
-"""
+# 4. Start all controllers first. `kdump check {folder}` prints the effects of a start."""
 
 
-def properties(node: NewNode, to: NewCluster, lost: LostCluster, log_dir: str, minutes: int, *, delays: bool) -> str:
-    """Return ``node-N.properties``. ``minutes``: offsets.retention.minutes; ``delays``: with DELAY of an hour."""
-    head = HEAD.format(id=node.id, release=to.release.name, folder=node.folder)
-    return head + "".join(f"{line}\n" for line in _lines(node, to, lost, log_dir, minutes, delays=delays))
-
-
-def _lines(
+def properties(
     node: NewNode, to: NewCluster, lost: LostCluster, log_dir: str, minutes: int, *, delays: bool
 ) -> Iterator[str]:
+    """Yield ``node-N.properties``. ``minutes``: offsets.retention.minutes; ``delays``: with DELAY of an hour."""
+    yield HEAD.format(id=node.id, release=to.release.name, folder=node.folder)
     names, brokers = to.listeners, len(to.nodes)
     yield ""
     yield f"node.id={node.id}"
@@ -176,7 +167,7 @@ def _lines(
     yield f"offsets.topic.replication.factor={factor}"
     yield f"transaction.state.log.replication.factor={factor}"
     yield f"transaction.state.log.min.isr={least}"
-    if metadata.has_share_groups(to.release):
+    if to.release.highest_of("share.version") > 0:  # the release has the topic of share groups (KIP-932)
         yield f"share.coordinator.state.topic.replication.factor={factor}"
         yield f"share.coordinator.state.topic.min.isr={least}"
 

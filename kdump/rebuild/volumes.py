@@ -103,11 +103,6 @@ class Volume:
     def cluster_id(self) -> str | None:
         return None if self.state.properties is None else self.state.properties.cluster_id
 
-    @property
-    def node_id(self) -> str | None:
-        """The node id; the broker id before KRaft."""
-        return self.state.broker_id
-
 
 @dataclass(frozen=True)
 class Volumes:

@@ -23,8 +23,10 @@ def tree(root):
 
 
 def written(tmp_path, *placed, **options):
-    with files.new_folder(tmp_path / "out") as root:
-        copying.write(root, placed, ANY, **options)
+    out = tmp_path / "out"
+    with files.new_folder(out) as root, Journal(root, str(out), ANY) as journal:
+        copying.write(root, placed, ANY, journal, **options)
+        journal.end()
     return tree(tmp_path / "out")
 
 
@@ -121,7 +123,7 @@ def resumed(tmp_path, placed, *, stop_after=None):
     going_on = files.new_folder(out, resumes=lambda folder: Journal.is_of(folder, out))
     with going_on as root, Noting(root, out, ANY) as journal:
         files.fill(root / "account.json", b"{}", ANY)
-        copying.write(root, placed, ANY, journal=journal)
+        copying.write(root, placed, ANY, journal)
         journal.end()
     return copied
 
@@ -202,7 +204,7 @@ def test_a_journal_that_is_cut_at_any_byte_becomes_whole_again(tmp_path, monkeyp
         copied = []
         with Journal(root, out, ANY) as journal:
             monkeypatch.setattr(journal, "add", lambda task: (copied.append(task), Journal.add(journal, task)))
-            copying.write(root, placed, ANY, journal=journal)
+            copying.write(root, placed, ANY, journal)
         return len(copied)
 
     assert left(b"") == 2

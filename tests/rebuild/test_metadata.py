@@ -8,6 +8,7 @@ import shutil
 
 import pytest
 
+from kdump.answers.metadata import snapshot_writer
 from kdump.answers.metadata.image import Copies, MetadataLog
 from kdump.broker_start import release
 from kdump.errors import FailingDiskError, Reporter, UsageError
@@ -66,7 +67,7 @@ def rebuilt(lost, *specs, to="4.2.2", **more):
 
 def read_back(image, tmp_path):
     """Return the image of a written snapshot, read like any other."""
-    name, data = metadata.snapshot(image)
+    name, data = snapshot_writer.file_name(image), snapshot_writer.encode(image)
     folder = tmp_path / "back" / LOG.name
     folder.mkdir(parents=True)
     (folder / name).write_bytes(data)

@@ -33,7 +33,7 @@ def test_the_newest_leader_epoch_wins_and_the_other_tail_has_no_place(tmp_path):
     found = plan(tmp_path)
     assert states(found) == ("whole", [])
     assert found.end == 7
-    assert [(one.kind, one.first_offset, one.end_offset) for one in found.left_out] == [("diverged", 5, 12)]
+    assert [(one.kind, one.missing_from, one.missing_until) for one in found.left_out] == [("diverged", 5, 12)]
     assert found.epochs == (EpochEntry(0, 0), EpochEntry(2, 5))
 
 
@@ -42,7 +42,7 @@ def test_a_leader_without_a_record_of_its_own_still_ends_the_older_tail(tmp_path
     copy(tmp_path, 2, {0: batches(0, 3, 5)}, epochs=[(0, 0), (1, 5)])
     found = plan(tmp_path)
     assert (found.end, found.leader_epoch) == (5, 1)
-    assert [(one.kind, one.first_offset, one.end_offset) for one in found.left_out] == [("diverged", 5, 9)]
+    assert [(one.kind, one.missing_from, one.missing_until) for one in found.left_out] == [("diverged", 5, 9)]
 
 
 def test_a_checkpoint_that_the_batches_contradict_is_not_believed(tmp_path):
@@ -83,7 +83,7 @@ def test_what_no_copy_has_is_lost_with_the_reason(tmp_path):
     assert f"damaged at byte {size} of " in found.lost[0].why
     assert ".log, and no other copy has these offsets: the checksum is wrong" in found.lost[0].why
     assert log_of(found) == {0: batches(0, 3) + batches(5, 9)}
-    assert [(one.position, one.first_offset, one.end_offset) for one in found.left_out] == [(size, 3, 5)] * 2
+    assert [(one.position, one.missing_from, one.missing_until) for one in found.left_out] == [(size, 3, 5)] * 2
 
 
 @pytest.mark.parametrize("bit", range(8))
@@ -195,13 +195,13 @@ def test_committed_only_ends_at_the_high_watermark(tmp_path):
     found = plan(tmp_path, committed_only=True)
     assert (found.state, found.end, log_of(found)) == ("whole", 5, {0: batches(0, 3, 5)})
     assert found.uncommitted == 4
-    assert [(one.kind, one.first_offset, one.end_offset) for one in found.left_out] == [("uncommitted", 5, 9)]
+    assert [(one.kind, one.missing_from, one.missing_until) for one in found.left_out] == [("uncommitted", 5, 9)]
 
 
 def test_offsets_of_a_batch_around_the_high_watermark_are_left_out_and_not_absent(tmp_path):
     copy(tmp_path, 1, {0: HEALTHY}, replication=4)
     found = plan(tmp_path, committed_only=True)
-    assert [(one.first_offset, one.end_offset) for one in found.left_out] == [(3, 9)]
+    assert [(one.missing_from, one.missing_until) for one in found.left_out] == [(3, 9)]
     assert (plan(tmp_path).uncommitted, found.uncommitted) == (5, 6)
     (lost,) = found.lost
     why = "the batch has offsets at or above the high watermark 4"
@@ -218,7 +218,7 @@ def test_a_corrected_batch_above_the_high_watermark_is_listed_as_left_out(tmp_pa
     copy(tmp_path, 1, {0: flipped(HEALTHY, size + position)}, epochs=[(0, 0)], replication=3)
     found = plan(tmp_path, committed_only=True)
     assert (found.state, found.end, log_of(found)) == ("whole", 3, {0: batches(0, 3)})
-    left = [(one.position, one.kind, one.first_offset, one.end_offset) for one in found.left_out]
+    left = [(one.position, one.kind, one.missing_from, one.missing_until) for one in found.left_out]
     assert left == [(size, "uncommitted", 3, 9)]
 
 
@@ -290,7 +290,11 @@ def test_a_copy_of_another_topic_is_kept_in_lost_and_found(tmp_path):
     other = copy(tmp_path, 2, {0: batches(0, 4, 12, text="older")}, topic_id=None)
     found = plan(tmp_path)
     (left,) = found.left_out
-    assert (left.path, left.position, left.size) == (f"{other}/{0:020}.log", 0, len(batches(0, 4, 12, text="older")))
+    assert (left.segment.path, left.position, left.size) == (
+        f"{other}/{0:020}.log",
+        0,
+        len(batches(0, 4, 12, text="older")),
+    )
     assert (left.kind, found.repaired) == ("other topic", True)
 
 

@@ -17,7 +17,7 @@ def lines(tmp_path, *specs, number=0, to="4.3.1", listeners=Listeners(), delays=
         lost.image.cluster.brokers[9] = {"endPoints": [endpoint]}
     nodes = parse_nodes(specs)
     cluster = metadata.NewCluster(release.of(to), nodes, {}, {}, -1, listeners)
-    text = properties(nodes[number], cluster, lost, "/data", 4321, delays=delays)
+    text = "\n".join(properties(nodes[number], cluster, lost, "/data", 4321, delays=delays))
     return meta_properties.read(text.encode()).values  # the syntax is the same
 
 

@@ -33,13 +33,13 @@ def test_a_log_dir_itself_or_a_folder_of_log_dirs(tmp_path):
     for node in (1, 2):
         folder(log_dir(tmp_path / f"node-{node}", node) / "orders-0")
     both = survey([str(tmp_path)])
-    assert [(each.path, each.node_id) for each in both.log_dirs] == [
+    assert [(each.path, each.state.broker_id) for each in both.log_dirs] == [
         (f"{tmp_path}/node-1", "1"),
         (f"{tmp_path}/node-2", "2"),
     ]
     assert both.cluster_id == "cluster"
     one = survey([str(tmp_path / "node-2"), str(tmp_path / "node-2")])
-    assert [each.node_id for each in one.log_dirs] == ["2"]
+    assert [each.state.broker_id for each in one.log_dirs] == ["2"]
 
 
 def test_a_log_dir_some_folders_deep_and_one_without_meta_properties(tmp_path):
