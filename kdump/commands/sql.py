@@ -363,7 +363,7 @@ class _Command:
 
     def query(self, engine: Engine, text: str, running: list[Running]) -> int:
         """Write the rows of a query, and add the query to ``running``. Return the exit status."""
-        from kdump.queries.engine import QueryTimeoutError
+        from kdump.queries.engine import QueryTimeoutError, Running
         from kdump.queries.reading import QueryReading
 
         with metered(wanted=self.given["stats"]) as meter:
@@ -376,7 +376,7 @@ class _Command:
                 run.add_status,
             )
             began, rows = time.monotonic(), 0
-            one = engine.query(text, self.given["params"], reading)
+            one = Running(engine, text, self.given["params"], reading)
             running.append(one)
             supervision.begin(engine.limits.timeout, one.late)
             is_late = False

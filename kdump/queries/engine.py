@@ -207,9 +207,6 @@ class Engine:
             else:
                 connection.register(name, kind(self.views[SECOND_NAMES.get(name, name)], reading))
 
-    def query(self, text: str, params: Mapping[str, object], reading: QueryReading) -> Running:
-        return Running(self, text, params, reading)
-
 
 class Running:
     """A query in a thread of its own, which :meth:`wait` starts: its columns, and blocks of its rows."""

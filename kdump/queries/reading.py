@@ -27,7 +27,7 @@ from kdump.log_reader.reader import PartitionReader
 from kdump.primitives.terminal import path_text
 from kdump.primitives.wire import INT64_END
 from kdump.queries import conditions
-from kdump.queries.views import BATCHES, DAMAGE, SIZES, FindingView, LineView, QuestionView, RowView, Views
+from kdump.queries.views import BATCHES, DAMAGE, SIZES, FindingView, LineView, RowView, Views
 from kdump.rows import values
 from kdump.rows.columns import PAYLOADS
 from kdump.rows.redaction import Secrets, bare
@@ -35,13 +35,12 @@ from kdump.rows.selection import DamagedRange, SelectedBatch, may_hold_secrets
 from kdump.schemas import TOPIC
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from kdump.answers.collector import AnswerLine
     from kdump.api import Decoding
     from kdump.arrow.typed import Engine, TypedColumns
     from kdump.log_dirs.partition import Partition
-    from kdump.log_dirs.tiered_storage import RemoteStorage
     from kdump.queries.views import View
     from kdump.rows.redaction import Redactor
     from kdump.schemas.decoder import PayloadDecoder
@@ -119,10 +118,6 @@ class SqlInputs(NamedTuple):
     schemas_topic: str = TOPIC
 
     @property
-    def remote(self) -> RemoteStorage | None:
-        return self.wanted.remote
-
-    @property
     def views(self) -> Views:
         return Views(decoded=self.decoder is not None, typed=self.typed)
 
@@ -194,10 +189,9 @@ class QueryReading:
 
     def _blocks(self, view: View, columns: Sequence[str], expression: Any) -> Iterator[pa.RecordBatch]:
         kinds = {field.name: pa.types.is_binary(field.type) for field in view.schema}
-        condition = conditions.Condition({}, frozenset())
-        if expression is not None:
-            condition = conditions.read(str(expression), kinds)
-        scan = ViewRead(view.name, columns, None if expression is None else str(expression))
+        text = None if expression is None else str(expression)
+        condition = conditions.read(text or "", kinds)
+        scan = ViewRead(view.name, columns, text)
         self.scans.append(scan)
         names = [*columns, *(name for name in view.schema.names if name in condition.columns and name not in columns)]
         shape = pa.schema([view.schema.field(name) for name in columns])
@@ -383,19 +377,20 @@ class QueryReading:
         from kdump.answers import schemas as registry
         from kdump.answers.collector import as_json
 
-        lines = self._asked(view) if isinstance(view, QuestionView) else registry.table_lines(view.table, self._store)
+        table, question = view.table, view.question
+        lines = registry.table_lines(table, self._store) if question is None else self._asked(question, table.options)
         for line in lines:
-            if isinstance(line, view.table.line):
+            if isinstance(line, table.line):
                 yield as_json(line)
 
-    def _asked(self, view: QuestionView) -> list[AnswerLine]:
+    def _asked(self, question: str, given: Mapping[str, Any]) -> list[AnswerLine]:
         """Return the answer, computed once for each question and options. An UnreadableError ends it early."""
-        options = dict(view.table.options)
-        key = view.question, repr(options)
+        options = dict(given)
+        key = question, repr(options)
         if key not in self._answers:
             lines = []
             try:
-                for line in self._ask(view.question, options):
+                for line in self._ask(question, options):
                     if self.stopped.is_set():
                         raise StoppedError
                     lines.append(line)
@@ -422,7 +417,7 @@ class QueryReading:
             where,
             topic=inputs.schemas_topic,
             max_batch_bytes=inputs.wanted.max_batch_bytes,
-            remote=inputs.remote,
+            remote=inputs.wanted.remote,
             report=Reporter(fail=fail),
             lost=self.report.lost,
         )
@@ -440,7 +435,7 @@ class QueryReading:
                 return iter(())
             brokers = tuple((path,) for path in inputs.paths)
         asked = questions.Inputs(
-            inputs.paths, wanted.topics, wanted.partitions, inputs.at, wanted.max_batch_bytes, inputs.remote, brokers
+            inputs.paths, wanted.topics, wanted.partitions, inputs.at, wanted.max_batch_bytes, wanted.remote, brokers
         )
         return questions.ask(question, asked, self.report.reporter, **options)
 

@@ -17,7 +17,7 @@ from kdump.output.files import scratch_folder
 from kdump.primitives import timestamps
 from kdump.printers import notebook
 from kdump.queries import MEMORY, writers
-from kdump.queries.engine import Engine, QueryLimits
+from kdump.queries.engine import Engine, QueryLimits, Running
 from kdump.queries.reading import QueryReading, SqlInputs
 from kdump.schemas import TOPIC
 
@@ -112,7 +112,7 @@ def sql(  # noqa: PLR0913  each option by its name
     with scratch_folder(None) as folder:
         limits = QueryLimits(memory, min(4, os.cpu_count() or 1), folder, timeout)
         engine = Engine(inputs.views, limits)
-        running = engine.query(query, params or {}, QueryReading(inputs, report))
+        running = Running(engine, query, params or {}, QueryReading(inputs, report))
         try:
             running.wait()
             rows = pa.Table.from_batches(list(running.batches()), running.schema)

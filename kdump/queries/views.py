@@ -108,12 +108,12 @@ class RowView(View):
 
 
 class LineView(View):
-    """A view of one class of a command's lines."""
+    """A view of one class of a command's lines. ``question`` is None for the lines of ``kdump schemas``."""
 
-    def __init__(self, command: str, table: LineTable) -> None:
+    def __init__(self, command: str, table: LineTable, question: str | None = None) -> None:
         words = f"{command} {table.words}".rstrip()
         super().__init__(table.name, words, table.line.kind, _sentence(table.line.__doc__ or ""))
-        self.table = table
+        self.table, self.question = table, question
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -127,25 +127,15 @@ class LineView(View):
         return _field_docs(self.table.line)
 
 
-class QuestionView(LineView):
-    def __init__(self, question: str, table: LineTable) -> None:
-        super().__init__(question_named(question).called, table)
-        self.question = question
-
-    @classmethod
-    def named(cls, question: str, name: str) -> QuestionView:
-        return cls(question, _table(question_named(question).tables, name))
+def _of_question(question: str, name: str) -> LineView:
+    found = question_named(question)
+    return LineView(found.called, _table(found.tables, name), question)
 
 
-class RegistryView(LineView):
-    def __init__(self, table: LineTable) -> None:
-        super().__init__("schemas", table)
+def _of_registry(name: str) -> LineView:
+    from kdump.answers.schemas import TABLES
 
-    @classmethod
-    def named(cls, name: str) -> RegistryView:
-        from kdump.answers.schemas import TABLES
-
-        return cls(_table(TABLES, name))
+    return LineView("schemas", _table(TABLES, name))
 
 
 def _table(tables: Iterable[LineTable], name: str) -> LineTable:
@@ -215,8 +205,8 @@ class Views(Mapping[str, View]):
             ),
         }
         for question in QUESTIONS:
-            self._makers |= {name: partial(QuestionView.named, question, name) for name in table_names(question)}
-        self._makers |= {name: partial(RegistryView.named, name) for name in REGISTRY}
+            self._makers |= {name: partial(_of_question, question, name) for name in table_names(question)}
+        self._makers |= {name: partial(_of_registry, name) for name in REGISTRY}
         self._made: dict[str, View] = {}
 
     def __getitem__(self, name: str) -> View:

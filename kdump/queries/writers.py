@@ -16,6 +16,7 @@ from kdump.primitives.encodings import to_text
 from kdump.primitives.terminal import harmless_line
 from kdump.printers.json_text import harmless_json
 from kdump.rows.pieces import to_pieces
+from kdump.schemas.times import fraction
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -237,7 +238,7 @@ def _moment(count: int, unit: str, zone: str) -> str:
     whole = iso(seconds * 1000) if count not in _INFINITE else None
     if whole is None:
         return _INFINITE.get(count, f"{count} {unit}")
-    return f"{whole[:19]}.{_fraction(rest * (1_000_000_000 // per))}{zone}"
+    return f"{whole[:19]}.{fraction(rest * (1_000_000_000 // per))}{zone}"
 
 
 _INFINITE: Final = {(1 << 63) - 1: "infinity", 1 - (1 << 63): "-infinity"}
@@ -254,16 +255,11 @@ def _date(count: int) -> str:
         return _INFINITE_DATES.get(count, f"{count} days")
 
 
-def _fraction(nanoseconds: int) -> str:
-    text = f"{nanoseconds:09d}"
-    return text[:3] if text[3:] == "000000" else text[:6] if text[6:] == "000" else text
-
-
 def _clock(count: int, unit: str) -> str:
     per = _PER_SECOND[unit]
     seconds, rest = divmod(count, per)
     text = f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
-    return text if not rest else f"{text}.{_fraction(rest * (1_000_000_000 // per))}"
+    return text if not rest else f"{text}.{fraction(rest * (1_000_000_000 // per))}"
 
 
 def _interval(value: Any) -> str:
@@ -320,16 +316,12 @@ def _float(value: float) -> str:
     return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
 
 
-def to_json(kind: pa.DataType, name: str = "") -> Callable[[Any], str]:  # noqa: PLR0911  a line for each type
+def to_json(kind: pa.DataType, name: str = "") -> Callable[[Any], str]:
     """Return a function that formats values of a type as JSON. ``name`` is DuckDB's name of the type."""
     if name == "JSON" or isinstance(kind, pa.JsonType):
         return _json_text
-    if pa.types.is_integer(kind):
-        return str
-    if pa.types.is_boolean(kind):
-        return lambda value: "true" if value else "false"
-    if pa.types.is_decimal(kind):
-        return lambda value: format(value, "f")
+    if pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_decimal(kind):
+        return to_text_cell(kind)
     if pa.types.is_floating(kind):
         return lambda value: _float(value) if math.isfinite(value) else f'"{_float(value)}"'
     if pa.types.is_struct(kind):

@@ -60,8 +60,7 @@ _EMPTY_ITEMS: Final = 1_000_000
 """Maximum number of array items in a payload, or records in a file's block, that may take 0 bytes."""
 MAX_DECIMAL: Final = 1700
 """Maximum size of a decimal in bytes, so that Python can convert it to text (``sys.get_int_max_str_digits``)."""
-_UNITS: Final = {"millis": 10**3, "micros": 10**6, "nanos": 10**9}
-_DIGITS: Final = {"millis": 3, "micros": 6, "nanos": 9}
+DIGITS: Final = {"millis": 3, "micros": 6, "nanos": 9}
 _NULL, _STRING = Primitive("null"), Primitive("string")
 _MOST_DIGITS: Final = 4096
 """Maximum precision that is checked. A decimal of :data:`MAX_DECIMAL` bytes has fewer digits."""
@@ -174,8 +173,11 @@ def number(value: float) -> float | str:
     return "NaN" if isnan(value) else "Infinity" if value > 0 else "-Infinity"
 
 
+compact_json: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
 def _dumps(value: Any) -> str | None:
-    return None if value is None else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return None if value is None else compact_json(value)
 
 
 def _unscaled(data: bytes, limit: int) -> int:
@@ -488,8 +490,8 @@ def _number_text(logical: Logical, target: str) -> str:
     if logical.name == "date":
         return f"date_text({target})"
     if kind == "time":
-        return f"time_text({target}, {_DIGITS[unit]})"
-    return f"timestamp_text({target}, {_DIGITS[unit]}, {'' if kind.startswith('local') else 'Z'!r})"
+        return f"time_text({target}, {DIGITS[unit]})"
+    return f"timestamp_text({target}, {DIGITS[unit]}, {'' if kind.startswith('local') else 'Z'!r})"
 
 
 def _bounds(logical: Logical) -> tuple[int, int]:
@@ -497,7 +499,7 @@ def _bounds(logical: Logical) -> tuple[int, int]:
     if logical.name == "date":
         return FIRST_DAY, LAST_DAY
     kind, _, unit = logical.name.rpartition("-")
-    day = 86_400 * _UNITS[unit]
+    day = 86_400 * 10 ** DIGITS[unit]
     if kind == "time":
         return 0, day - 1
     return max(FIRST_DAY * day, -(2**63)), min((LAST_DAY + 1) * day - 1, 2**63 - 1)

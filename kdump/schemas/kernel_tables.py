@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from kdump.kernel.schemas import AVRO_KINDS, LABELS, MAX_FIELDS, MESSAGES, PROTOBUF_KINDS, AvroText, ProtobufText
 from kdump.schemas import well_known
+from kdump.schemas.avro import DIGITS
 from kdump.schemas.avro_schema import Array, AvroRecord, Enum, Fixed, Logical, Map, Primitive, Union
 from kdump.schemas.proto_model import EnumType, MessageType
 from kdump.schemas.protobuf import ANY, default, enum_names, map_key
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from kdump.schemas.proto_model import FieldType
 
 
-_DIGITS: Final = {"millis": 3, "micros": 6, "nanos": 9}
 _LOCAL: Final = 16
 """Added to the number of fractional digits of a local timestamp, whose text has no ``Z``."""
 _Node: TypeAlias = tuple[int, int, int, int, int]
@@ -122,7 +122,7 @@ def _primitive(schema: Primitive) -> _Node:
     if logical.name == "date":
         return _node("date")
     kind, _, unit = logical.name.rpartition("-")
-    digits = _DIGITS[unit] | (_LOCAL if kind.startswith("local") else 0)
+    digits = DIGITS[unit] | (_LOCAL if kind.startswith("local") else 0)
     return _node("time" if kind == "time" else "timestamp", digits, size=4 if schema.kind == "int" else 0)
 
 

@@ -65,7 +65,7 @@ class _Converter:
         file = ProtoFile(package, list(found.get("dependency", ())))
         file.messages = [self._message(each, package, file) for each in found["message_type"]]
         file.enums = [self._enum(each, package) for each in found["enum_type"]]
-        self._extend(found["extension"], package, file)
+        self._extend(found, package, file)
         return file
 
     def _message(self, found: dict[str, Any], scope: str, file: ProtoFile) -> MessageType:
@@ -79,16 +79,12 @@ class _Converter:
         maps = {f".{each.full_name}" for each in message.nested if each.is_map_entry}
         for field in message.fields:
             field.group = field.group and not message.is_map_entry and field.type not in maps
-        self._extend(found["extension"], message.full_name, file)
+        self._extend(found, message.full_name, file)
         return message
 
-    def _extend(self, found: list[dict[str, Any]], scope: str, file: ProtoFile) -> None:
-        for each in found:
-            extension = self._field(each, scope, [])
-            extension.extension = True
-            extension.presence = not extension.repeated
-            extension.name = f"{scope}.{extension.name}" if scope else extension.name
-            file.extends.append((each.get("extendee", ""), extension))
+    def _extend(self, found: dict[str, Any], scope: str, file: ProtoFile) -> None:
+        for each in found["extension"]:
+            file.extend(each.get("extendee", ""), self._field(each, scope, []))
 
     def _field(self, found: dict[str, Any], scope: str, oneofs: list[str]) -> FieldType:
         kind = found.get("type", "TYPE_MESSAGE")

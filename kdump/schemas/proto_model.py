@@ -116,6 +116,13 @@ class ProtoFile:
     enums: list[EnumType] = field(default_factory=list)
     extends: list[tuple[str, FieldType]] = field(default_factory=list)
 
+    def extend(self, extended: str, extension: FieldType) -> None:
+        """Add an extension, which gets its full name. ``extended``: the name of the extended message as in the file."""
+        extension.extension = True
+        extension.presence = not extension.repeated
+        extension.name = f"{extension.scope}.{extension.name}" if extension.scope else extension.name
+        self.extends.append((extended, extension))
+
     def definitions(self) -> Iterator[Definition]:
         """Yield all messages and enums, including nested definitions."""
         yield from self.enums

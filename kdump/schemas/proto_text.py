@@ -261,13 +261,8 @@ class _ProtoParser:
         extended = self._path()
         self._expect("{")
         while not self._take("}"):
-            if self._take(";"):
-                continue
-            found = self._field(scope, file, message, None)
-            found.extension = True
-            found.presence = not found.repeated
-            found.name = f"{scope}.{found.name}" if scope else found.name
-            file.extends.append((extended, found))
+            if not self._take(";"):
+                file.extend(extended, self._field(scope, file, message, None))
 
     def _label(self, oneof: str | None) -> str:
         word = self._peek()

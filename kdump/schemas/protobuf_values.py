@@ -8,12 +8,12 @@ One schema version gives the columns their types, and reads the messages of all 
 
 from __future__ import annotations
 
-import json
 from binascii import a2b_base64
 from datetime import date
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from kdump.schemas import MismatchError, well_known
+from kdump.schemas.avro import compact_json
 from kdump.schemas.proto_model import EnumType, MessageType
 from kdump.schemas.protobuf import ANY
 from kdump.schemas.shapes import JSON_TEXT, Leaf, ListShape, MapShape, Nesting, Shape, StructShape
@@ -69,10 +69,10 @@ def _message(kind: MessageType, nesting: Nesting, timestamp: _Convert) -> Protob
     if kind.full_name == _TIMESTAMP:
         return ProtobufColumn(Leaf("instant-nanos"), timestamp)
     if kind.full_name in _TEXTS:
-        return ProtobufColumn(Leaf("string"), lambda value: value if isinstance(value, str) else _json_text(value))
+        return ProtobufColumn(Leaf("string"), lambda value: value if isinstance(value, str) else compact_json(value))
     fields = [*kind.fields, *kind.extensions]
     if kind.full_name in _JSON or not fields or not nesting.enter(kind, len(fields)):
-        return ProtobufColumn(JSON_TEXT, _json_text)
+        return ProtobufColumn(JSON_TEXT, compact_json)
     names = [f"[{field.name}]" if field.extension else field.name for field in fields]
     columns = [_field(field, nesting, timestamp) for field in fields]
     nesting.leave()
@@ -148,15 +148,11 @@ def _text(value: Any) -> Any:
     return value
 
 
-def _json_text(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-
-
 def _nanoseconds(value: Any) -> int:
     """Return ISO 8601 in UTC as ns since 1970. Raises MismatchError for a Timestamp that is out of range."""
     if not isinstance(value, str):
         raise MismatchError(
-            f"the timestamp {_json_text(value)} is outside the years 1 to 9999, or its nanos are not 0 to 999999999"
+            f"the timestamp {compact_json(value)} is outside the years 1 to 9999, or its nanos are not 0 to 999999999"
         )
     days = date.fromisoformat(value[:10]).toordinal() - _EPOCH
     seconds = days * 86_400 + int(value[11:13]) * 3600 + int(value[14:16]) * 60 + int(value[17:19])

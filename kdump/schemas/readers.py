@@ -140,11 +140,6 @@ def read_json(payload: bytes, position: int) -> Any:
         raise UndecodableError("the JSON is nested too deep") from None
 
 
-def json_text(payload: bytes, position: int) -> str:
-    """Like :func:`read_json`, but return compact JSON text on one line."""
-    return json.dumps(read_json(payload, position), ensure_ascii=False, separators=(",", ":"))
-
-
 def _refuse(constant: str) -> NoReturn:
     raise UndecodableError(f"{constant} is not JSON")
 

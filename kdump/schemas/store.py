@@ -118,12 +118,11 @@ class SchemaStore:
         self._versions: dict[tuple[str, int], SchemaVersion] = {}
         self._configs: dict[str, dict[str, Any]] = {}
         self._modes: dict[str, str] = {}
-        self._by_id: dict[int, list[SchemaVersion]] | None = None
-        self._by_guid: dict[str, list[SchemaVersion]] | None = None
+        self._indexes: dict[str, dict[object, list[SchemaVersion]]] = {}
 
     def add(self, offset: int, timestamp_ms: int, key: bytes | None, value: bytes | None) -> None:
         """Replay a record, in offset order. Every record is added to ``history``, also an invalid one."""
-        self._by_id = self._by_guid = None
+        self._indexes.clear()
         value = value or None  # Karapace deletes with an empty value
         read, why = _read(key, value)
         if read is None:
@@ -234,19 +233,18 @@ class SchemaStore:
 
     def with_id(self, number: int) -> list[SchemaVersion]:
         """Return the versions with this schema id, in any state and context, in log order."""
-        if self._by_id is None:
-            self._by_id = {}
-            for version in self._versions.values():
-                self._by_id.setdefault(version.id, []).append(version)
-        return self._by_id.get(number, [])
+        return self._by("id").get(number, [])
 
     def with_guid(self, text: str) -> list[SchemaVersion]:
         """Return the versions with this GUID (in lower case), in any state and context, in log order."""
-        if self._by_guid is None:
-            self._by_guid = {}
+        return self._by("guid").get(text, [])
+
+    def _by(self, attribute: str) -> dict[object, list[SchemaVersion]]:
+        if attribute not in self._indexes:
+            found = self._indexes[attribute] = {}
             for version in self._versions.values():
-                self._by_guid.setdefault(version.guid, []).append(version)
-        return self._by_guid.get(text, [])
+                found.setdefault(getattr(version, attribute), []).append(version)
+        return self._indexes[attribute]
 
     def __bool__(self) -> bool:
         return bool(self._versions)

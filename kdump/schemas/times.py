@@ -39,3 +39,9 @@ def timestamp_text(value: int, digits: int, zone: str) -> str | int:
     if not FIRST_DAY <= days <= LAST_DAY:
         return value
     return f"{day(days)}T{time_text(rest, digits)}{zone}"
+
+
+def fraction(nanoseconds: int) -> str:
+    """Return the fraction of a second with 3, 6 or 9 digits: the fewest that show it."""
+    digits = f"{nanoseconds:09d}"
+    return digits[:3] if digits.endswith("000000") else digits[:6] if digits.endswith("000") else digits

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 from kdump.errors import UsageError
 from kdump.primitives.messages import did_you_mean
 from kdump.schemas import MismatchError, SchemaError, UndecodableError
-from kdump.schemas.avro import AvroReader, ResolvingReader
+from kdump.schemas.avro import AvroReader, ResolvingReader, compact_json
 from kdump.schemas.framing import PREFIX_SIZE, frame_of
 from kdump.schemas.protobuf import ProtobufReader, ReadMessage
 from kdump.schemas.protobuf_values import message_column
-from kdump.schemas.readers import json_text
+from kdump.schemas.readers import read_json
 from kdump.schemas.shapes import JSON_TEXT, Shape, avro_shape
 
 if TYPE_CHECKING:
@@ -183,7 +183,7 @@ class TypedSide:
             return lambda payload, position, _: read_avro(payload, position)
         if isinstance(written, ProtobufReader):
             return lambda payload, position, indexes: self._protobuf(written, payload, position, indexes)
-        return lambda payload, position, _: (json_text(payload, position), len(payload))
+        return lambda payload, position, _: (compact_json(read_json(payload, position)), len(payload))
 
     def _protobuf(
         self, written: ProtobufReader, payload: bytes, position: int, indexes: Sequence[int]

@@ -6,7 +6,7 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from kdump.schemas.times import day
+from kdump.schemas.times import day, fraction
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,10 +37,7 @@ def _duration(plain: dict[str, Any]) -> Any:
 
 
 def _fraction(nanos: int) -> str:
-    if not nanos:
-        return ""
-    digits = f"{nanos:09d}"
-    return "." + (digits[:3] if digits.endswith("000000") else digits[:6] if digits.endswith("000") else digits)
+    return f".{fraction(nanos)}" if nanos else ""
 
 
 def _camel_case(path: str) -> str:

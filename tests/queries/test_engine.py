@@ -14,7 +14,7 @@ from kdump.errors import SILENT
 from kdump.log_dirs.finder import Wanted
 from kdump.primitives import compression, timestamps
 from kdump.queries import engine
-from kdump.queries.engine import Engine, QueryError, QueryLimits, WrongQueryError, message, pushes_down
+from kdump.queries.engine import Engine, QueryError, QueryLimits, Running, WrongQueryError, message, pushes_down
 from kdump.queries.reading import QueryReading, SqlInputs
 from kdump.queries.views import SECOND_NAMES, Views
 from testing import GOLDEN, ROOT, forge
@@ -38,7 +38,7 @@ def ask(tmp_path):
         inputs = SqlInputs((BROKER,), Wanted(siblings=True), timestamps.now())
         reading = QueryReading(inputs, SILENT)
         limits = QueryLimits(128 << 20, 2, tmp_path, timeout)
-        running = Engine(Views(), limits).query(text, dict(params), reading)
+        running = Running(Engine(Views(), limits), text, dict(params), reading)
         try:
             running.wait()
             rows = [tuple(row.values()) for batch in running.batches() for row in batch.to_pylist()]
@@ -239,7 +239,7 @@ def test_large_values_come_in_small_blocks_with_one_thread_too(tmp_path):
     batches = (forge.batch([forge.record(b"k", bytes(1 << 20))], base_offset=number) for number in range(40))
     (folder / "00000000000000000000.log").write_bytes(b"".join(batches))
     reading = QueryReading(SqlInputs((str(folder),), Wanted(siblings=True), timestamps.now()), SILENT)
-    running = Engine(Views(), QueryLimits(128 << 20, 1, tmp_path)).query("from records", {}, reading)
+    running = Running(Engine(Views(), QueryLimits(128 << 20, 1, tmp_path)), "from records", {}, reading)
     try:
         running.wait()
         sizes = [block.num_rows for block in running.batches()]
@@ -249,7 +249,7 @@ def test_large_values_come_in_small_blocks_with_one_thread_too(tmp_path):
 
 
 def test_an_error_of_an_arrow_stream_is_one_of_the_query(tmp_path):
-    running = Engine(Views(), QueryLimits(128 << 20, 1, tmp_path)).query("", {}, QueryReading(None, SILENT))
+    running = Running(Engine(Views(), QueryLimits(128 << 20, 1, tmp_path)), "", {}, QueryReading(None, SILENT))
     error = running._as_kdump_error(OSError("Out of Memory Error: failed\n\nPossible solutions:\n* SET threads=1"))
     assert isinstance(error, QueryError)
     assert str(error) == "query: Out of Memory Error: failed\nhint: --memory gives the query more"
