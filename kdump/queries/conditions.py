@@ -47,7 +47,7 @@ class Values(NamedTuple):
         low = -INT64_END if self.low is None else self.low
         return low > (INT64_END - 1 if self.high is None else self.high)
 
-    def takes(self, value: int) -> bool:
+    def takes(self, value: Any) -> bool:
         in_range = (self.low is None or value >= self.low) and (self.high is None or value <= self.high)
         return in_range and (self.only is None or value in self.only)
 
@@ -99,9 +99,7 @@ class Condition(NamedTuple):
 
 def read(text: str, names: Mapping[str, bool]) -> Condition:
     """Return the condition in an Arrow expression's text. ``names``: column -> whether its values are bytes."""
-    if len(text) > LONGEST:
-        return Condition({}, frozenset(re.findall(r"\w+", text)) & names.keys())
-    tokens = list(_tokens(text))
+    tokens = list(_tokens(text)) if len(text) <= LONGEST else [None]
     if tokens and tokens[-1] is None:
         return Condition({}, frozenset(re.findall(r"\w+", text)) & names.keys())
     used = {value for kind, value in filter(None, tokens) if kind == "word"} & names.keys()
@@ -121,9 +119,8 @@ def _tokens(text: str) -> Iterator[tuple[str, Any] | None]:
         if kind == "items":
             yield "set", _set(found["kind"], found["items"])
         elif kind == "text":
-            yield (
-                ("odd", None) if "\\" in found["text"] else ("text", found["text"])
-            )  # names have no escaped characters
+            is_plain = "\\" not in found["text"]  # names have no escaped characters
+            yield ("text", found["text"]) if is_plain else ("odd", None)
         elif kind == "time":
             yield "number", _microseconds(found["time"])
         elif kind == "number":

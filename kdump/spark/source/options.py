@@ -10,6 +10,7 @@ import os
 import re
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import reduce
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from kdump.answers import QUESTIONS, question_named
@@ -24,6 +25,7 @@ from kdump.primitives import timestamps
 from kdump.primitives.compression import DEFAULT_LIMIT
 from kdump.primitives.messages import did_you_mean
 from kdump.primitives.terminal import path_text
+from kdump.queries.conditions import Values, compared
 from kdump.rows.columns import TYPED
 from kdump.schemas.decoder import FORMATS
 from kdump.spark.source import kafka_options
@@ -135,27 +137,27 @@ class SourceOptions:
 
     def narrowed(self, filters: Iterable[Any]) -> SourceOptions:
         """Return options that read less, by ``filters`` on topic, partition, and (for records) offset and timestamp."""
-        spans = {"topic": ValueSpan(), "partition": ValueSpan()}
+        spans = {"topic": Values(), "partition": Values()}
         if self.output == RECORDS:
             spans |= {
-                "offset": ValueSpan(self.starting_offset, self.ending_offset),
-                "timestamp": ValueSpan(self.starting_timestamp, self.ending_timestamp),
+                "offset": Values(self.starting_offset, _plus(-1, self.ending_offset)),
+                "timestamp": Values(self.starting_timestamp, _plus(-1, self.ending_timestamp)),
             }
         for one in filters:
             column = ".".join(getattr(one, "attribute", ()))
             if column in spans:
-                spans[column] = narrowed(spans[column], type(one).__name__, one)
-        is_nothing = any(span.is_empty for span in spans.values())
+                spans[column] = spans[column].both(_passing(type(one).__name__, getattr(one, "value", None)))
+        is_nothing = any(span.none for span in spans.values())
         options = replace(self, pushed=Pushed(spans["topic"], spans["partition"], is_nothing))
         if is_nothing or self.output != RECORDS:
             return options
-        offset, time = spans["offset"], spans["timestamp"]
+        (first, last), (since, until) = spans["offset"].range, spans["timestamp"].range
         return replace(
             options,
-            starting_offset=offset.low,
-            ending_offset=offset.high,
-            starting_timestamp=time.low,
-            ending_timestamp=time.high,
+            starting_offset=first,
+            ending_offset=_plus(1, last),
+            starting_timestamp=since,
+            ending_timestamp=_plus(1, until),
         )
 
 
@@ -515,90 +517,45 @@ def _check_taken(options: SourceOptions) -> None:
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND: Final = timedelta(milliseconds=1)
-_EQUAL: Final = {"EqualTo", "EqualNullSafe"}
-
-
-@dataclass(frozen=True)
-class ValueSpan:
-    """The allowed values of a column: at least ``low``, below ``high``, and in ``values``. None means no limit."""
-
-    low: int | None = None
-    high: int | None = None
-    values: frozenset[Any] | None = None
-
-    def among(self, values: frozenset[Any]) -> ValueSpan:
-        return replace(self, values=values if self.values is None else self.values & values)
-
-    def within(self, low: int | None, high: int | None) -> ValueSpan:
-        lows = [limit for limit in (self.low, low) if limit is not None]
-        highs = [limit for limit in (self.high, high) if limit is not None]
-        return replace(self, low=max(lows, default=None), high=min(highs, default=None))
-
-    @property
-    def is_empty(self) -> bool:
-        return self.values == frozenset() or (self.low is not None and self.high is not None and self.low >= self.high)
-
-    def holds(self, value: Any) -> bool:
-        return not (
-            (self.values is not None and value not in self.values)
-            or (self.low is not None and value < self.low)
-            or (self.high is not None and value >= self.high)
-        )
+_SIGNS: Final = {
+    "EqualTo": "==",
+    "EqualNullSafe": "==",
+    "GreaterThan": ">",
+    "GreaterThanOrEqual": ">=",
+    "LessThan": "<",
+    "LessThanOrEqual": "<=",
+}
+"""Class of a filter of Spark -> its sign."""
 
 
 @dataclass(frozen=True)
 class Pushed:
     """The topics and partitions that filters allow, and files without them. ``is_nothing``: filters allow no row."""
 
-    topic: ValueSpan = ValueSpan()
-    partition: ValueSpan = ValueSpan()
-    is_nothing: bool = False
+    topic: Values
+    partition: Values
+    is_nothing: bool
 
     def takes(self, partition: Partition) -> bool:
         if self.is_nothing or partition.topic is None or partition.partition is None:
             return not self.is_nothing
-        return self.topic.holds(path_text(partition.topic)) and self.partition.holds(partition.partition)
+        return self.topic.takes(path_text(partition.topic)) and self.partition.takes(partition.partition)
 
 
-def narrowed(span: ValueSpan, kind: str, one: Any) -> ValueSpan:
-    """Return the values of a span that can pass a filter; ``kind`` is the name of the filter's class."""
+def _passing(kind: str, value: Any) -> Values:
+    """Return the values that can pass a filter. ``kind``: the name of its class, ``value``: one value, or several."""
     if kind == "In":
-        return _among(span, frozenset(value for value in one.value if value is not None))
-    value = getattr(one, "value", None)
-    if kind in _EQUAL and isinstance(value, str):
-        return span.among(frozenset({value}))
-    found = _limits(value)
-    if found is None:
-        return span
-    low, high = found
-    is_exact = type(value) is int  # a time may be inside a millisecond
-    limits: dict[str, tuple[int | None, int | None]] = {
-        **dict.fromkeys(_EQUAL, found),
-        "GreaterThan": (high if is_exact else low, None),
-        "GreaterThanOrEqual": (low, None),
-        "LessThan": (None, low if is_exact else high),
-        "LessThanOrEqual": (None, high),
-    }
-    return span.within(*limits.get(kind, (None, None)))
+        found = [_compared("==", one) for one in value if one is not None]
+        return reduce(Values.either, found, Values(only=frozenset()))
+    return _compared(_SIGNS.get(kind, ""), value)
 
 
-def _among(span: ValueSpan, values: frozenset[Any]) -> ValueSpan:
-    if all(isinstance(value, str) for value in values):
-        return span.among(values)
-    limits = [_limits(value) for value in values]
-    known = [limit for limit in limits if limit is not None]
-    if len(known) < len(limits):
-        return span
-    if all(type(value) is int for value in values):
-        span = span.among(values)
-    return span.within(min(low for low, _ in known), max(high for _, high in known))
+def _compared(sign: str, value: object) -> Values:
+    if isinstance(value, datetime) and value.tzinfo is not None:  # a time, which may be inside a millisecond
+        sign, value = {">": ">=", "<": "<="}.get(sign, sign), (value - _EPOCH) // _MILLISECOND
+    kind = "text" if isinstance(value, str) else "number" if type(value) is int else ""
+    return compared("", sign, kind, value).get("", Values())
 
 
-def _limits(value: object) -> tuple[int, int] | None:
-    """Return ``n`` and ``n + 1`` for a filter's value ``n``: a whole number, or a time in ms since 1970; else None."""
-    if type(value) is int:
-        return value, value + 1
-    if isinstance(value, datetime) and value.tzinfo is not None:
-        time = (value - _EPOCH) // _MILLISECOND
-        return time, time + 1
-    return None
+def _plus(step: int, limit: int | None) -> int | None:
+    return None if limit is None else limit + step
