@@ -190,7 +190,7 @@ def _spans(partition: Partition) -> Iterator[tuple[str, TimeSpan]]:
     following = [*partition.segments[1:], None]
     for segment, after in zip(partition.segments, following, strict=True):
         head = _head(segment, after)
-        largest = None if after is None else _largest(segment, after, head)
+        largest = None if after is None else largest_timestamp(segment, after, head)
         yield segment.path, TimeSpan(None if head is None else head.first, largest)
 
 
@@ -221,8 +221,11 @@ def _is_of(segment: Segment, after: Segment | None, offset: int) -> bool:
     return after is None or after.base_offset is None or offset < after.base_offset
 
 
-def _largest(segment: Segment, after: Segment, head: _Head | None) -> int | None:
-    """Return the last timestamp of a closed segment's time index; None if that is unusable or contradicts the log."""
+def largest_timestamp(segment: Segment, after: Segment, head: _Head | None = None) -> int | None:
+    """Return the last timestamp of a closed segment's time index; None if that is unusable or contradicts the log.
+
+    A broker appends the largest timestamp when it closes a segment, so the index of the active segment is incomplete.
+    """
     try:
         data = segment.sibling(TIME_INDEX)
     except UnreadableError:  # the log is read without it

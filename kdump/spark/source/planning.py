@@ -13,13 +13,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, TypeVar
 
 from kdump.errors import PartlyUnreadableError, Reporter, StoreError, UnreadableError
 from kdump.formats.offset_index import OffsetIndex
-from kdump.formats.time_index import TimeIndex
-from kdump.log_dirs.file_names import TIME_INDEX
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_dirs.remote import RemoteFiles, places
 from kdump.log_reader import replicas
 from kdump.log_reader.header_scan import attempt
-from kdump.log_reader.segment_choice import CheckpointOffsets
+from kdump.log_reader.segment_choice import CheckpointOffsets, largest_timestamp
 from kdump.primitives.terminal import path_text
 from kdump.primitives.wire import INT64_END
 from kdump.records.record_batch import RecordBatch
@@ -255,44 +253,18 @@ def prune(segments: Iterable[Segment], options: SourceOptions) -> list[Segment]:
     """Return the segments that may have the selected offsets and times, judged by file names and time indexes."""
     known = list(segments)
     kept = []
-    for number, segment in enumerate(known):
-        following = known[number + 1].base_offset if number + 1 < len(known) else None
-        base = segment.base_offset
+    for segment, after in zip(known, [*known[1:], None], strict=False):  # a folder may have no segment
+        base, following = segment.base_offset, None if after is None else after.base_offset
         if options.ending_offset is not None and base is not None and base >= options.ending_offset:
             continue
         if options.starting_offset is not None and following is not None and following <= options.starting_offset:
             continue
-        if options.starting_timestamp is not None and following is not None and base is not None:
-            latest = _latest(segment, base, following)
-            if latest is not None and latest < options.starting_timestamp:
+        if options.starting_timestamp is not None and after is not None and following is not None:
+            largest = largest_timestamp(segment, after)
+            if largest is not None and largest < options.starting_timestamp:
                 continue
         kept.append(segment)
     return kept
-
-
-def _sibling(segment: Segment, suffix: str) -> bytes | None:
-    try:
-        return segment.sibling(suffix)
-    except UnreadableError:  # the index only saves work
-        return None
-
-
-def _latest(segment: Segment, base: int, following: int) -> int | None:
-    """Return the largest timestamp (ms) of a closed segment from its time index, or None if that is missing or invalid.
-
-    A broker appends the largest timestamp when it closes a segment, so the index of the active segment is incomplete.
-    An index is invalid if it is truncated, empty or has offsets of other segments.
-    """
-    data = _sibling(segment, TIME_INDEX)
-    if not data:
-        return None
-    index = TimeIndex(data, base)
-    if index.ragged or not len(index) or index.zero_tail:
-        return None
-    entries = list(index)
-    rising = all(one < other for one, other in pairwise(entries))
-    last = entries[-1]
-    return last.timestamp if rising and base <= last.offset < following else None
 
 
 class _Planner:
@@ -420,7 +392,10 @@ def cuts(segment: Segment, split_bytes: int, start: int = 0, stop: int | None = 
 
 
 def _indexed(segment: Segment) -> Iterator[int]:
-    data = _sibling(segment, "index")
+    try:
+        data = segment.sibling("index")
+    except UnreadableError:  # the index only saves work
+        return
     if data and segment.base_offset is not None:
         yield from (entry.position for entry in OffsetIndex(data, segment.base_offset))
 
