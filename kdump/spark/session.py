@@ -293,25 +293,36 @@ def check_alive(spark: SparkSession) -> None:
 
 
 @contextmanager
-def watched(spark: SparkSession, what: str, report: Callable[[str, int, int], None]) -> Iterator[None]:
-    """Call ``report`` with ``what``, and the finished and all tasks of active stages, twice a second."""
+def repeated(call: Callable[[], object], seconds: float, name: str) -> Iterator[None]:
+    """In the block, a thread with this name calls ``call`` after each pause of ``seconds``."""
     done = threading.Event()
-    tracker = spark.sparkContext.statusTracker()
 
-    def watch() -> None:
-        while not done.wait(0.5):
-            stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
-            tasks = [(stage.numCompletedTasks, stage.numTasks) for stage in stages if stage is not None]
-            report(what, sum(task[0] for task in tasks), sum(task[1] for task in tasks))
+    def repeat() -> None:
+        while not done.wait(seconds):
+            call()
 
-    watcher = threading.Thread(target=watch, name="kdump-progress", daemon=True)
-    report(what, 0, 0)
-    watcher.start()
+    thread = threading.Thread(target=repeat, name=name, daemon=True)
+    thread.start()
     try:
         yield
     finally:
         done.set()
-        watcher.join()
+        thread.join()
+
+
+@contextmanager
+def watched(spark: SparkSession, what: str, report: Callable[[str, int, int], None]) -> Iterator[None]:
+    """Call ``report`` with ``what``, and the finished and all tasks of active stages, twice a second."""
+    tracker = spark.sparkContext.statusTracker()
+
+    def watch() -> None:
+        stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+        tasks = [(stage.numCompletedTasks, stage.numTasks) for stage in stages if stage is not None]
+        report(what, sum(task[0] for task in tasks), sum(task[1] for task in tasks))
+
+    report(what, 0, 0)
+    with repeated(watch, 0.5, "kdump-progress"):
+        yield
 
 
 @contextmanager

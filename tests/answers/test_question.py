@@ -65,7 +65,7 @@ def test_a_new_question_is_an_output_of_spark():
         "import json\nfrom kdump.spark.source import answers, options\n"
         "asked = options.parse({'path': PATH, 'output': 'toy', 'topic': 'one', 'leastSegments': '1'})\n"
         "for task in answers.plan(asked, print):\n"
-        "    for batch in answers.read(task):\n"
+        "    for batch in answers.read(task, asked):\n"
         "        for row in batch.to_pylist():\n"
         "            print(json.dumps({name: value for name, value in row.items() if value is not None}))\n"
     )

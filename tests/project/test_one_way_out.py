@@ -150,7 +150,7 @@ def test_what_spark_publishes_on_this_machine_goes_the_one_way_out():
     (folder,) = (node for node in tree.body if isinstance(node, ast.ClassDef))
     methods = {node.name: ast.unparse(node) for node in folder.body if isinstance(node, ast.FunctionDef)}
     renaming = {name for name, text in methods.items() if ".rename(" in text}
-    assert renaming == {"take", "rename", "become", "_replace"}
+    assert renaming == {"take", "rename", "become", "take_text"}
     for name in ("take", "rename", "become"):
         before, _, _ = methods[name].partition(".rename(")
         assert "_take_place(" in before

@@ -250,7 +250,7 @@ def test_a_run_whose_commit_cannot_be_written_is_not_committed_by_the_next(spark
     publish(spark, out, OLD, "error")
     job._forget(Output(spark, str(out), "parquet"))
 
-    replace = Folder._replace
+    replace = Folder.take_text
 
     def fails(self, source, old, name):
         if name == commit.COMMIT:
@@ -258,7 +258,7 @@ def test_a_run_whose_commit_cannot_be_written_is_not_committed_by_the_next(spark
         replace(self, source, old, name)
 
     with monkeypatch.context() as patched:
-        patched.setattr(Folder, "_replace", fails)
+        patched.setattr(Folder, "take_text", fails)
         with pytest.raises(KdumpError, match="no answer"):
             publish(spark, out, NEW, "append")
     assert commit.recover(Output(spark, str(out), "parquet")) is None

@@ -25,7 +25,7 @@ from kdump.commands import spark_export as spark_export_command
 from kdump.commands.spark_export import command
 from kdump.errors import KdumpError, UnreadableError, UsageError
 from kdump.spark import failures, session
-from kdump.spark.export import account, commit, job
+from kdump.spark.export import commit, job
 from kdump.spark.export.folder import Folder
 from kdump.spark.export.following import Follower
 from kdump.spark.source import planning
@@ -234,7 +234,7 @@ def test_an_append_after_a_commit_that_was_killed_before_its_rename_adds_its_row
     folder, out, notes = segment(tmp_path / "t-0", range(3)), tmp_path / "out", []
     export(folder, out=out)
     (out / "theirs.txt").touch()  # so that the files are moved one by one
-    replace = Folder._replace
+    replace = Folder.take_text
 
     def dies(self, source, old, name):
         if name == commit.COMMIT:
@@ -242,7 +242,7 @@ def test_an_append_after_a_commit_that_was_killed_before_its_rename_adds_its_row
         replace(self, source, old, name)
 
     with monkeypatch.context() as patched:
-        patched.setattr(Folder, "_replace", dies)
+        patched.setattr(Folder, "take_text", dies)
         patched.setattr(commit, "abandon", lambda *_: None)
         with pytest.raises(KilledError):
             export(folder, out=out, mode="append")
@@ -482,8 +482,15 @@ def test_missing_rows_are_noticed(spark, tmp_path, monkeypatch):
     with pytest.raises(KdumpError, match="3 rows were read, but 2 are in"):
         export(folder, out=tmp_path / "out")
     monkeypatch.setattr(job.Output, "rows", real)
-    reported = account.by_headers
-    monkeypatch.setattr(account, "by_headers", lambda *args, **kwargs: reported(*args, **kwargs)._replace(rows=4))
+    numbered = job.numbered
+
+    def with_another(planned):
+        for one in numbered(planned):
+            for split in one.splits:
+                split.summary.records += 1
+            yield one
+
+    monkeypatch.setattr(job, "numbered", lambda planned: list(with_another(planned)))
     with pytest.raises(KdumpError, match="hold 4 records to export, but 3 were read"):
         export(folder, out=tmp_path / "out2")
 

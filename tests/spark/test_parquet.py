@@ -95,7 +95,7 @@ def test_a_task_writes_all_rows_with_the_columns_of_the_layout(tmp_path):
     assert name.startswith("topic_name=headers/part-00007-")
     table = pa.parquet.read_table(tmp_path / "out" / part, partitioning=None)
     assert table.column_names == list(SOME)
-    assert table.num_rows == sum(one.account.rows for one in done.counted.values()) == 41
+    assert table.num_rows == sum(one.rows for one in done.counted.values()) == 41
     assert not done.files.keys() & work((7, splits)).files.keys(), "no two attempts write one file"
 
 

@@ -28,7 +28,7 @@ def rows(output, path, **options):
     if output == words.FINDINGS:
         plan, read = (answers.plan_checks, answers.read_checks)
     tasks = plan(parsed, lambda _: None)
-    return [row for task in tasks for batch in read(task) for row in batch.to_pylist()]
+    return [row for task in tasks for batch in read(task, parsed) for row in batch.to_pylist()]
 
 
 @pytest.fixture

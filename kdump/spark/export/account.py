@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kdump.errors import UsageError, first_of
@@ -11,16 +12,16 @@ from kdump.spark.source.reading import UNREADABLE
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from kdump.spark.source.planning import Planned, Split
+    from kdump.spark.source.planning import Planned
 
 VERSION: Final = 1
 
 
 class SplitAccount(NamedTuple):
-    """The batches, rows and bytes of one split, by outcome. ``rows`` is None if headers do not determine it."""
+    """The batches, rows and bytes of one split, by outcome."""
 
     batches: int = 0
-    rows: int | None = 0
+    rows: int = 0
     batch_bytes: int = 0
     damaged_ranges: int = 0
     damaged_bytes: int = 0
@@ -29,31 +30,12 @@ class SplitAccount(NamedTuple):
     unreadable_bytes: int = 0
 
     def plus(self, other: SplitAccount) -> SplitAccount:
-        return SplitAccount(*(None if None in pair else sum(pair) for pair in zip(self, other, strict=True)))  # type: ignore[arg-type]  # only rows are None
+        return SplitAccount(*map(operator.add, self, other))
 
     @property
     def size(self) -> int:
         lost = self.damaged_bytes + self.trailing_bytes + self.unreadable_bytes
         return self.batch_bytes + lost + self.padding_bytes
-
-
-def by_headers(split: Split, *, control: bool, filtered: bool) -> SplitAccount | None:
-    """Return the account of a split from the counts in its batch headers; None if they were not read or lack one.
-
-    ``control``: control records are rows. ``filtered``: a filter selects single records, so ``rows`` is None.
-    """
-    summary = split.summary
-    if summary is None or not summary.counts_known:
-        return None
-    return SplitAccount(
-        summary.batches,
-        None if filtered else summary.records - (0 if control else summary.control_records),
-        summary.batch_bytes,
-        summary.damaged_ranges,
-        summary.damaged_bytes,
-        summary.padding_bytes,
-        summary.trailing_bytes,
-    )
 
 
 def unread(runs: Iterable[dict[str, Any]]) -> list[str]:
@@ -148,14 +130,10 @@ def totals(parts: Iterable[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _sum(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
-    rows = None if None in (one["rows"], other["rows"]) else one["rows"] + other["rows"]
-    summed = {name: one[name] + other[name] for name in ("size", "batches", "damagedRanges")}
-    lists = {"damaged": one["damaged"] + other["damaged"]} if "damaged" in one else {}
+    names = ["size", "batches", "rows", "damagedRanges", *(["damaged"] if "damaged" in one else [])]
     return {
         **one,
-        **summed,
-        **lists,
-        "rows": rows,
+        **{name: one[name] + other[name] for name in names},
         "bytes": {name: one["bytes"][name] + other["bytes"][name] for name in one["bytes"]},
     }
 

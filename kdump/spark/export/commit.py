@@ -142,7 +142,7 @@ def _finish(output: Output, staging: Folder, commit: Commit) -> None:
             output.delete(name)
             output.prune(name.rpartition("/")[0])
         move(output, staging, commit["moves"])
-        output.take_text(staging, MANIFEST)
+        output.take_text(staging, MANIFEST, MANIFEST)
     staging.delete()
 
 

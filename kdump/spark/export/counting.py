@@ -6,14 +6,13 @@ An accumulator carries the report of each split. The report counts once, even if
 from __future__ import annotations
 
 import pickle
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from pyspark.accumulators import AccumulatorParam
 from pyspark.sql import DataFrame
 from pyspark.sql.udf import UserDefinedFunction
 from pyspark.util import PythonEvalType
 
-from kdump.spark.export.account import SplitAccount
 from kdump.spark.source import planning, reading, schema
 
 if TYPE_CHECKING:
@@ -30,36 +29,26 @@ if TYPE_CHECKING:
 
 TASKS_OF_DAMAGE: Final = 2
 """Maximum number of tasks per core that read damaged ranges."""
+Counted: TypeAlias = dict[int, reading.Tally]
+"""Number of a split -> its counts."""
 
 
-class Counted(NamedTuple):
-    account: SplitAccount
-    lost: list[Damage]
-
-
-class Counts(AccumulatorParam["dict[int, Counted]"]):
-    """Spark accumulator for a dict: number of a split -> its counts."""
-
-    def zero(self, value: dict[int, Counted]) -> dict[int, Counted]:  # noqa: ARG002  Spark's signature
+class Counts(AccumulatorParam[Counted]):
+    def zero(self, value: Counted) -> Counted:  # noqa: ARG002  Spark's signature
         return {}
 
-    def addInPlace(self, value1: dict[int, Counted], value2: dict[int, Counted]) -> dict[int, Counted]:  # noqa: N802  Spark's
+    def addInPlace(self, value1: Counted, value2: Counted) -> Counted:  # noqa: N802  Spark's
         value1.update(value2)
         return value1
 
 
-def records(
-    spark: SparkSession, splits: list[Split], options: SourceOptions
-) -> tuple[DataFrame, Accumulator[dict[int, Counted]]]:
+def records(spark: SparkSession, splits: list[Split], options: SourceOptions) -> tuple[DataFrame, Accumulator[Counted]]:
     """Return the records of splits, and the counts of each split. The counts are complete when all rows are read."""
     counts = spark.sparkContext.accumulator({}, Counts())
 
     def read(group: list[Split]) -> Iterator[pa.RecordBatch]:
-        def report(number: int, tally: reading.Tally) -> None:
-            counts.add({number: Counted(SplitAccount(*tally.counts), tally.lost)})
-
         for split in group:
-            yield from reading.counted(split, options, report)
+            yield from reading.counted(split, options, lambda number, tally: counts.add({number: tally}))
 
     return _frame(spark, planning.group(splits, options), schema.spark_schema(options), read), counts
 

@@ -72,9 +72,6 @@ class Folder:
         """Return whether a file or folder in this folder exists; "" stands for this folder."""
         return bool(self._files.exists(self._at(name)))
 
-    def is_empty(self) -> bool:
-        return not self._texts.listStatusIterator(self._at("")).hasNext()
-
     def sizes(self, folder: str = "", *, deep: bool = True) -> dict[str, int]:
         """Return path -> size of a folder's files (``deep``: also in subfolders), not ``_SUCCESS``; {} if missing."""
         if not self.exists(folder):
@@ -250,14 +247,15 @@ class Folder:
         On the driver's own disks this is atomic. Elsewhere the file is missing for a moment. After a kill the text may
         be in the file ``name + NEW``, which :meth:`settle` completes or deletes.
         """
+        new = name + NEW
         with writing(f"{self.shown}/{name}"):
-            self._create(name + NEW, text)
-            self.flush([name + NEW])
-        self._replace(self, name + NEW, name)
-
-    def take_text(self, source: Folder, name: str) -> None:
-        """Move a text file from ``source`` to this folder, and replace the old one."""
-        self._replace(source, name, name)
+            try:
+                self.write_bytes(new, text.encode())
+            except BaseException:
+                try_to(lambda: self.delete(new))
+                raise
+            self.flush([new])
+        self.take_text(self, new, name)
 
     def settle(self, name: str) -> bool:
         """Finish a killed ``write_text`` if only its whole text is left, or undo it. Return whether the file exists."""
@@ -266,11 +264,12 @@ class Folder:
             if is_there or not is_json(self.read_text(new)):
                 self.delete(new)
             else:
-                self._replace(self, new, name)
+                self.take_text(self, new, name)
                 is_there = True
         return is_there
 
-    def _replace(self, source: Folder, old: str, name: str) -> None:
+    def take_text(self, source: Folder, old: str, name: str) -> None:
+        """Move the text file ``old`` of ``source`` to this folder, and replace the file ``name``."""
         with writing(f"{self.shown}/{name}"):
             if self._is_local:  # a checksum written by an older kdump would be wrong
                 self._texts.delete(self._at(self._checksum(name)), False)
@@ -284,13 +283,6 @@ class Folder:
     def _checksum(name: str) -> str:
         folder, slash, last = name.rpartition("/")
         return f"{folder}{slash}.{last}.crc"
-
-    def _create(self, name: str, text: str) -> None:
-        try:
-            self.write_bytes(name, text.encode())
-        except BaseException:
-            try_to(lambda: self.delete(name))
-            raise
 
     def write_bytes(self, name: str, data: bytes) -> None:
         """Create or replace a file; make its folder."""

@@ -14,7 +14,6 @@ from __future__ import annotations
 import json
 import os
 import socket
-import threading
 import time
 import uuid
 from contextlib import contextmanager, suppress
@@ -25,6 +24,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 from kdump.errors import KdumpError
 from kdump.output import files
 from kdump.spark.failures import try_to, writing
+from kdump.spark.session import repeated
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -192,19 +192,10 @@ def held(output: Output) -> Iterator[Hold]:
     with _refusals(output):
         _acquire(output, place, holder)
     hold = Hold(output, place, holder)
-    done = threading.Event()
-
-    def beat() -> None:
-        while not done.wait(BEAT):
-            try_to(hold.beat)  # if this fails for long, check() raises
-
-    beating = threading.Thread(target=beat, name="kdump-hold", daemon=True)
-    beating.start()
     try:
-        yield hold
+        with repeated(lambda: try_to(hold.beat), BEAT, "kdump-hold"):  # if this fails for long, check() raises
+            yield hold
     finally:
-        done.set()
-        beating.join()
         try_to(lambda: place.remove() if _is(place.read(), holder) else None)
 
 

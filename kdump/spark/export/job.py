@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from kdump.log_dirs.partition import Partition, Segment
     from kdump.log_reader.header_scan import Survey
     from kdump.segments.regions import Damage
+    from kdump.spark.export.counting import Counted
     from kdump.spark.export.hold import Hold
     from kdump.spark.source.planning import Planned, Split
 
@@ -363,7 +364,7 @@ class Work:
 
     def _written(self, *, always: bool) -> WrittenRows:
         counted = self._write()
-        parts = {number: one.account for number, one in counted.items()}
+        parts = {number: account.SplitAccount(*one.counts) for number, one in counted.items()}
         lost = [(split, ranges) for split in self.splits if (ranges := self._lost(counted[split.number]))]
         if lost or always:
             with session.watched(self.spark, "writing damage", self.listener.progress):
@@ -376,9 +377,9 @@ class Work:
                 for damage in ranges
                 for position, length in reading.chunks(damage)
             ]
-        return WrittenRows(sum(part.rows or 0 for part in parts.values()), parts, listed, files)
+        return WrittenRows(sum(part.rows for part in parts.values()), parts, listed, files)
 
-    def _lost(self, counted: counting.Counted) -> list[Damage]:
+    def _lost(self, counted: reading.Tally) -> list[Damage]:
         return [damage for damage in counted.lost if reading.is_reported(damage, self.options)]
 
     def accounted(self, started: datetime, written: WrittenRows) -> dict[str, Any]:
@@ -390,7 +391,7 @@ class Work:
         settings = {**self._settings(started, written.rows), "output": output}
         return account.manifest(self.planned, written.parts, written.lost, settings)
 
-    def _write(self) -> dict[int, counting.Counted]:
+    def _write(self) -> Counted:
         options = self.options
         if options.columns:
             options = replace(options, columns=tuple(needed(self.export, options.columns)))
@@ -432,18 +433,9 @@ class Work:
             found[name] = min(first, summary.first_offset), max(last, summary.last_offset)
         return found
 
-    def _by_headers(self, split: Split) -> account.SplitAccount | None:
-        options = self.options
-        bounds = (options.starting_offset, options.ending_offset, options.starting_timestamp, options.ending_timestamp)
-        outcomes = split.outcomes
-        drops = outcomes is not None and (outcomes.aborted or outcomes.doubts or split.stable is not None)
-        filtered = any(bound is not None for bound in bounds) or split.offsets is not None
-        filtered = filtered or bool(options.committed and drops)
-        return account.by_headers(split, control=options.include_control, filtered=filtered)
-
-    def _check(self, counted: dict[int, counting.Counted]) -> dict[str, int | None]:
+    def _check(self, counted: Counted) -> dict[str, int | None]:
         """Return the number of rows in each file. Raises KdumpError if the counts that are known differ."""
-        rows = sum(one.account.rows or 0 for one in counted.values())
+        rows = sum(one.rows for one in counted.values())
         with session.watched(self.spark, "counting", self.listener.progress):
             files = self.output.rows()
         written = [count for count in files.values() if count is not None]
@@ -458,11 +450,15 @@ class Work:
             )
         return files
 
-    def _promised(self, split: Split, counted: counting.Counted) -> int:
+    def _promised(self, split: Split, counted: reading.Tally) -> int:
         """Return the number of rows in a split by its headers; if unknown or damaged, the number of rows read."""
-        found = None if counted.lost else self._by_headers(split)
-        rows = counted.account.rows if found is None or found.rows is None else found.rows
-        return rows or 0
+        options, summary, outcomes = self.options, split.summary, split.outcomes
+        bounds = (options.starting_offset, options.ending_offset, options.starting_timestamp, options.ending_timestamp)
+        drops = outcomes is not None and (outcomes.aborted or outcomes.doubts or split.stable is not None)
+        filtered = any(bound is not None for bound in bounds) or split.offsets is not None
+        if filtered or (options.committed and drops) or counted.lost or summary is None or not summary.counts_known:
+            return counted.rows
+        return summary.records - (0 if options.include_control else summary.control_records)
 
     def _settings(self, started: datetime, rows: int) -> dict[str, Any]:
         return {

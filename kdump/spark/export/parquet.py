@@ -26,8 +26,6 @@ from kdump.log_dirs.remote import RemoteFiles, place
 from kdump.output import files
 from kdump.output.access import ANY
 from kdump.spark import session
-from kdump.spark.export import counting
-from kdump.spark.export.account import SplitAccount
 from kdump.spark.export.output import SUBJECT, UNDECODED
 from kdump.spark.source import planning, reading, schema, subject_rows
 
@@ -38,6 +36,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
+    from kdump.spark.export.counting import Counted
     from kdump.spark.export.output import Output
     from kdump.spark.source.options import SourceOptions
     from kdump.spark.source.planning import Split
@@ -58,7 +57,7 @@ _ESCAPED: Final = re.compile(r"[\x01-\x1f\x7f\"#%'*/:=?\\{\[\]^]")
 class WrittenParts(NamedTuple):
     """The result of a task: the counts of each split, and its files (path in the output -> in the prepared folder)."""
 
-    counted: dict[int, counting.Counted]
+    counted: Counted
     files: dict[str, str]
 
 
@@ -160,7 +159,7 @@ def write(
     output: Output,
     layout: FolderLayout,
     parts: Parts,
-) -> dict[int, counting.Counted]:
+) -> Counted:
     """Write the records of splits into ``output``, a prepared folder; return the counts of each split.
 
     Raises the errors of tasks, and UnreadableError if a file cannot be written.
@@ -241,14 +240,10 @@ class PartsTask:
     def __call__(self, numbered: tuple[int, list[Split]]) -> WrittenParts:
         number, group = numbered
         attempt = uuid.uuid4().hex
-        counted: dict[int, counting.Counted] = {}
-
-        def count(split: int, tally: reading.Tally) -> None:
-            counted[split] = counting.Counted(SplitAccount(*tally.counts), tally.lost)
-
+        counted: Counted = {}
         with PartsFiles(self, number, attempt) as made:
             for split in group:
-                for batch in reading.counted(split, self.options, count):
+                for batch in reading.counted(split, self.options, counted.__setitem__):
                     for folder, rows in self.layout.parted(batch) if batch.num_rows else ():
                         made.add(folder, rows)
             if not number and not self.layout.folders and not made.parts:

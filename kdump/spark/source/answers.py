@@ -75,16 +75,13 @@ class AnswerTask(NamedTuple):
     task would compute (:attr:`kdump.answers.question.LogQuestion.once`).
     """
 
-    output: str
     partitions: list[Partition]
     collector: Collector
-    options: Any
     asked: Wanted
     states: dict[tuple[Files, str], LogDirState]
     at: int
     rows: list[Row]
     is_first: bool
-    skip: bool
 
 
 def _asking(options: SourceOptions, note: Callable[[str], None], rows: list[Row]) -> Asking:
@@ -136,8 +133,7 @@ def plan(options: SourceOptions, note: Callable[[str], None]) -> list[AnswerTask
     rows: list[Row] = []
     run = _asking(options, note, rows)
     question = question_named(options.output)
-    chosen = question.options(**dict(options.answer))
-    collector = question.collector_of(run, chosen)
+    collector = question.collector_of(run, question.options(**dict(options.answer)))
     partitions = question.partitions(run)
     if question.prepare is not None:
         question.prepare(collector, run)
@@ -147,34 +143,23 @@ def plan(options: SourceOptions, note: Callable[[str], None]) -> list[AnswerTask
     tasks = task_groups(partitions, max(1, options.min_partitions // 4), _UNITS[question.unit]) or [[]]
     states = [{(one.files, one.log_dir): run.states.of(one) for one in task} for task in tasks]
     return [
-        AnswerTask(
-            output=options.output,
-            partitions=task,
-            collector=collector,
-            options=chosen,
-            asked=run.asked,
-            states=known,
-            at=run.at,
-            rows=[] if number else rows,
-            is_first=not number,
-            skip=options.skip_unreadable,
-        )
+        AnswerTask(task, collector, run.asked, known, run.at, [] if number else rows, is_first=not number)
         for number, (task, known) in enumerate(zip(tasks, states, strict=True))
     ]
 
 
-def read(task: AnswerTask) -> Iterator[pa.RecordBatch]:
+def read(task: AnswerTask, options: SourceOptions) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a task. Raises UnreadableError like :func:`refuse`."""
-    question = question_named(task.output)
-    columns = columns_of(task.output)
+    question = question_named(options.output)
+    columns = columns_of(options.output)
     reported: list[Row] = []
-    report = _reporter(reported, discard, skip=task.skip)
+    report = _reporter(reported, discard, skip=options.skip_unreadable)
     states = LogDirStates(report, known=task.states)
     asking = Asking(task.partitions, task.asked, task.at, report, states=states)
     question.feed(task.collector, task.partitions, asking.feed)
     lines = (
         columns.row(line)
-        for line in question.lines_of(task.collector, asking, task.options)
+        for line in question.lines_of(task.collector, asking, question.options(**dict(options.answer)))
         if task.is_first or question.once is None or not isinstance(line, question.once)
     )
     while rows := list(islice(lines, ROWS)):
@@ -187,14 +172,13 @@ class CheckTask(NamedTuple):
     """The partitions that a task checks.
 
     ``covered`` has a partition without segments for each log dir whose own findings an earlier task reports. ``rows``:
-    rows of the driver that the task also yields. ``skip``: the option ``skipUnreadable``.
+    rows of the driver that the task also yields.
     """
 
     partitions: list[Partition]
     covered: list[Partition]
     rows: list[Row]
     how: CheckOptions
-    skip: bool
 
 
 def plan_checks(options: SourceOptions, note: Callable[[str], None]) -> list[CheckTask]:
@@ -220,7 +204,7 @@ def plan_checks(options: SourceOptions, note: Callable[[str], None]) -> list[Che
     known: dict[tuple[object, str], Partition] = {}
     tasks = []
     for group in task_groups(partitions, max(1, options.min_partitions // 4)):
-        tasks.append(CheckTask(group, list(known.values()), [], how, options.skip_unreadable))
+        tasks.append(CheckTask(group, list(known.values()), [], how))
         for part in group:
             if part.topic is not None:
                 known.setdefault((part.files, part.log_dir), part._replace(segments=(), others=()))
@@ -231,10 +215,10 @@ def plan_checks(options: SourceOptions, note: Callable[[str], None]) -> list[Che
         dirs.facts(part, lambda error: refuse(error, skip=options.skip_unreadable))  # a task makes the row
     across = list(across_log_dirs.check(partitions, dirs))
     rows = [*_closed(unreadable), *map(finding_line, across)]
-    return [*tasks, CheckTask([], [], rows, how, options.skip_unreadable)]
+    return [*tasks, CheckTask([], [], rows, how)]
 
 
-def read_checks(task: CheckTask) -> Iterator[pa.RecordBatch]:
+def read_checks(task: CheckTask, options: SourceOptions) -> Iterator[pa.RecordBatch]:
     """Yield the rows of the driver, then those of each partition. Raises UnreadableError like :func:`refuse`."""
     yield from _batch(task.rows)
     dirs = task.how.log_dirs()
@@ -242,7 +226,7 @@ def read_checks(task: CheckTask) -> Iterator[pa.RecordBatch]:
     found: set[Finding] = set()  # a file may be given twice: as an input, and in a log dir
 
     def fail(error: UnreadableError) -> None:
-        refuse(error, skip=task.skip)
+        refuse(error, skip=options.skip_unreadable)
         reported.add(str(error))
 
     for part in task.covered:
@@ -254,7 +238,7 @@ def read_checks(task: CheckTask) -> Iterator[pa.RecordBatch]:
     for part in task.partitions:
         checked = whole_partition.check(part, task.how, dirs)
         for error in checked.failed:
-            refuse(error, skip=task.skip)
+            refuse(error, skip=options.skip_unreadable)
         failed = [error for error in checked.failed if str(error) not in reported]
         reported |= {str(error) for error in failed}
         new = [finding for finding in checked.findings if finding not in found]

@@ -140,9 +140,8 @@ class KdumpReader(Carried, DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         with _harmless():
-            yield from reading.read_all(
-                partition.value or (), self._options
-            )  # the value is None if there is nothing to read
+            # the value is None if there is nothing to read
+            yield from reading.read_all(partition.value or (), self._options)
 
 
 class WholeReader(Carried, DataSourceReader):
@@ -159,8 +158,8 @@ class WholeReader(Carried, DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         with _harmless():
-            task = partition.value
-            yield from answers.read_checks(task) if isinstance(task, answers.CheckTask) else answers.read(task)
+            read = answers.read_checks if self._options.output == words.FINDINGS else answers.read
+            yield from read(partition.value, self._options)
 
 
 class FilteredReader(KdumpReader):
@@ -267,11 +266,8 @@ class _StreamReader(Carried):
         """Return the limit that Spark displays. The options have the limits that apply."""
         from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
-        return (
-            ReadAllAvailable()
-            if self._limits == streaming.TriggerLimits()
-            else ReadMaxRows(self._limits.records or 1 << 62)
-        )
+        is_unlimited = self._limits == streaming.TriggerLimits()
+        return ReadAllAvailable() if is_unlimited else ReadMaxRows(self._limits.records or 1 << 62)
 
 
 KdumpStreamReader = type("KdumpStreamReader", (_StreamReader, *_STREAMS), {"__module__": __name__})
