@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from kdump.answers.collector import as_json
@@ -101,14 +102,10 @@ class RebuildAccount:
     warnings: tuple[str, ...]
 
     def lines(self) -> Iterator[AnswerLine]:
-        yield self.metadata
-        yield from self.nodes
-        yield from self.partitions
-        yield from self.dropped
-        yield from self.transactions
-        yield from self.groups
-        for text in self.warnings:
-            yield RebuildWarning(text)
+        warnings = map(RebuildWarning, self.warnings)
+        return chain(
+            [self.metadata], self.nodes, self.partitions, self.dropped, self.transactions, self.groups, warnings
+        )
 
     def encode(self) -> bytes:
         metadata = _plain(self.metadata)

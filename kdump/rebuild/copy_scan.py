@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from kdump.log_dirs.partition import Segment
     from kdump.log_salvage.chains import PlacesInARow
     from kdump.rebuild.volumes import VolumeFolder
-    from kdump.segments.regions import Padding, Region
+    from kdump.segments.regions import Region
 
 IS_TRANSACTIONAL: Final = 1 << 4
 """A batch with attributes of at least this value is transactional, a control batch, or has a delete horizon."""
@@ -120,7 +120,8 @@ class ScannedCopy:
         for each in self.segments:
             account, self.newest_ms = Account(), -1
             spans: list[BatchSpan] = []
-            for place, is_credible in judged(each, self._rows(each), account):
+            regions = map(self._seen, resync.of_segment(each, DATA))
+            for place, is_credible in judged(each, in_rows(each, regions), account):
                 if is_credible:
                     self._add(spans, place)
             self._contents.append((spans, account.lost))
@@ -154,10 +155,6 @@ class ScannedCopy:
     def end_offset(self) -> int:
         """The highest end offset of a span; 0 without a span."""
         return max((span.last_offset + 1 for span in self.spans), default=0)
-
-    def _rows(self, each: Segment) -> Iterator[BatchPlace | PlacesInARow | LeftOutRange | Padding]:
-        for region in resync.of_segment(each, DATA):
-            yield from in_rows(each, [self._seen(region)])
 
     def _seen(self, region: Region) -> Region:
         if isinstance(region, Batches):

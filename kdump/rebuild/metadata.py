@@ -209,7 +209,9 @@ def found(volumes: Volumes, release: StartRelease | None, report: Reporter) -> L
 
     replay = Copies(copies, report._replace(damage=damage))
     if not replay:
-        image, changes = _without_log(_topic_folders(volumes, ClusterImage()), release, report.fail)
+        image = ClusterImage()
+        _set_levels(image, release, "no volume has a metadata log (__cluster_metadata-0)")
+        changes = _add_topics(image, _topic_folders(volumes, image), report.fail)
         return LostCluster(image, (), (), 0, 0, tuple(changes))
     log = MetadataLog(replay)
     image = log.image()
@@ -262,17 +264,11 @@ def _highest(numbers: Iterable[int]) -> int:
     return highest
 
 
-def _without_log(
-    folders: Sequence[VolumeFolder], release: StartRelease | None, fail: Callable[[UnreadableError], None]
-) -> tuple[ClusterImage, list[ClusterChange]]:
+def _set_levels(image: ClusterImage, release: StartRelease | None, why: str) -> None:
+    """Set the feature levels of a release. Raises UsageError, with the reason ``why``, if none is given."""
     if release is None:
-        raise UsageError(
-            "no volume has a metadata log (__cluster_metadata-0): give the release of the new nodes, such as "
-            "--release 4.3.1"
-        )
-    image = ClusterImage()
+        raise UsageError(f"{why}: give the release of the new nodes, such as --release 4.3.1")
     image.features.levels.update(default_features(release))
-    return image, _add_topics(image, folders, fail)
 
 
 def _complete(
@@ -283,12 +279,7 @@ def _complete(
 ) -> list[ClusterChange]:
     """Add topics and partitions that the image lacks, because the metadata log is damaged or has no topic."""
     if METADATA_VERSION not in image.features.levels:
-        if release is None:
-            raise UsageError(
-                "the metadata log is damaged and has no metadata.version: give the release of the new nodes, such as "
-                "--release 4.3.1"
-            )
-        image.features.levels.update(default_features(release))
+        _set_levels(image, release, "the metadata log is damaged and has no metadata.version")
     known = [
         each for each in folders if each.topic not in image.topics.by_name and each.topic_id not in image.topics.by_id
     ]

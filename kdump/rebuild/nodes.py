@@ -18,12 +18,9 @@ if TYPE_CHECKING:
     from kdump.answers.metadata.topics import PartitionImage, Topics
 
 DEFAULT: Final = "1@localhost:9092/9093"
-NODE: Final = re.compile(
-    r"(?P<id>\d{1,10})@(?P<host>\[[^\]\s]+\]|[^\s:/@\[\]]+):(?P<port>\d{1,5})(?:/(?P<controller>\d{1,5}))?"
-)
-VOTER: Final = re.compile(
-    r"(?P<id>\d{1,10})@(?P<host>\[[^\]\s]+\]|[^\s:/@\[\]]+):(?P<port>\d{1,5})(?::(?P<directory>[\w-]{22}))?"
-)
+_PLACE: Final = r"(?P<id>\d{1,10})@(?P<host>\[[^\]\s]+\]|[^\s:/@\[\]]+):(?P<port>\d{1,5})"
+NODE: Final = re.compile(_PLACE + r"(?:/(?P<controller>\d{1,5}))?")
+VOTER: Final = re.compile(_PLACE + r"(?::(?P<directory>[\w-]{22}))?")
 PROTOCOLS: Final = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
 """Security protocol -> its number (``SecurityProtocol``). A listener with the name of a protocol uses this protocol."""
 CLUSTER_ID: Final = re.compile(r"[\w.-]{1,64}", re.ASCII)
