@@ -121,15 +121,8 @@ def _spread(ends: pa.Array, count: int, found: list[Any], column: Column, kind: 
     import pyarrow.compute as pc
 
     if found.count(found[0]) == len(found):
-        return pa.repeat(pa.scalar(_shown(column, found[0]), kind), count)
-    made = pa.array([_shown(column, one) for one in found], kind)
-    return pc.run_end_decode(pa.RunEndEncodedArray.from_arrays(ends, made))
-
-
-def _shown(column: Column, value: Any) -> Any:
-    if column.type == "codec":
-        return compression.NAMES[value]
-    return path_text(value) if isinstance(value, str) else value
+        return pa.repeat(_array(column, found[:1], kind)[0], count)
+    return pc.run_end_decode(pa.RunEndEncodedArray.from_arrays(ends, _array(column, found, kind)))
 
 
 def _parts(item: SelectedBatch, columns: Sequence[Column]) -> Iterator[tuple[list[Any], int]]:

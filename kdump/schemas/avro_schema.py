@@ -236,20 +236,15 @@ def _shown(value: object) -> str:
     return text if len(text) < 60 else f"{text[:57]}..."
 
 
+_TIMESTAMPS: Final = ("timestamp-millis", "timestamp-micros", "timestamp-nanos")
 _BASES: Final = {
-    "date": ("int",),
-    "time-millis": ("int",),
-    "time-micros": ("long",),
-    "timestamp-millis": ("long",),
-    "timestamp-micros": ("long",),
-    "timestamp-nanos": ("long",),
-    "local-timestamp-millis": ("long",),
-    "local-timestamp-micros": ("long",),
-    "local-timestamp-nanos": ("long",),
+    **dict.fromkeys(("date", "time-millis"), ("int",)),
+    **dict.fromkeys(("time-micros", *_TIMESTAMPS, *(f"local-{name}" for name in _TIMESTAMPS)), ("long",)),
     "decimal": ("bytes", "fixed"),
     "uuid": ("string", "fixed"),
     "duration": ("fixed",),
 }
+"""Logical type -> the types that it may annotate."""
 _SIZES: Final = {"uuid": 16, "duration": 12}
 """Logical type -> the required size of its fixed, in bytes."""
 _MOST_SCALE: Final = 4096

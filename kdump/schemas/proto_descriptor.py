@@ -30,17 +30,12 @@ _NOT_IN_QUOTES: Final = re.compile(r'[\x00-\x1f\x7f"\\]')
 
 def parse_file(text: str) -> ProtoFile:
     """Return the file of a schema: .proto text, or the base64 of a FileDescriptorProto. Raises SchemaError."""
-    return from_descriptor(text) if _BASE64.fullmatch(text) else proto_text.parse(text)
+    return _Converter(_fields(text)).file() if _BASE64.fullmatch(text) else proto_text.parse(text)
 
 
 @cache
 def _reader() -> ProtobufReader:
     return ProtobufReader('syntax = "proto3"; import "google/protobuf/descriptor.proto";')
-
-
-def from_descriptor(text: str) -> ProtoFile:
-    """Return the file that a FileDescriptorProto in base64 describes. Raises SchemaError."""
-    return _Converter(_fields(text)).file()
 
 
 def _fields(text: str) -> dict[str, Any]:

@@ -11,21 +11,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 SCALARS: Final = {
-    "double": 1,
-    "float": 5,
-    "int32": 0,
-    "int64": 0,
-    "uint32": 0,
-    "uint64": 0,
-    "sint32": 0,
-    "sint64": 0,
-    "fixed32": 5,
-    "fixed64": 1,
-    "sfixed32": 5,
-    "sfixed64": 1,
-    "bool": 0,
-    "string": 2,
-    "bytes": 2,
+    **dict.fromkeys(("int32", "int64", "uint32", "uint64", "sint32", "sint64", "bool"), 0),
+    **dict.fromkeys(("fixed64", "sfixed64", "double"), 1),
+    **dict.fromkeys(("string", "bytes"), 2),
+    **dict.fromkeys(("fixed32", "sfixed32", "float"), 5),
 }
 """Scalar type -> its wire type: 0 varint, 1 eight bytes, 2 length and bytes, 5 four bytes."""
 MAX_NUMBER: Final = 2**29 - 1

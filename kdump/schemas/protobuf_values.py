@@ -26,18 +26,12 @@ if TYPE_CHECKING:
     _Convert: TypeAlias = Callable[[Any], Any]
 
 _SCALARS: Final = {
+    **dict.fromkeys(("int32", "sint32", "sfixed32"), "int32"),
+    **dict.fromkeys(("int64", "sint64", "sfixed64"), "int64"),
+    **dict.fromkeys(("uint32", "fixed32"), "uint32"),
+    **dict.fromkeys(("uint64", "fixed64"), "uint64"),
     "double": "float64",
     "float": "float32",
-    "int32": "int32",
-    "int64": "int64",
-    "uint32": "uint32",
-    "uint64": "uint64",
-    "sint32": "int32",
-    "sint64": "int64",
-    "fixed32": "uint32",
-    "fixed64": "uint64",
-    "sfixed32": "int32",
-    "sfixed64": "int64",
     "bool": "boolean",
     "string": "string",
     "bytes": "bytes",
