@@ -50,6 +50,8 @@ OURS: Final = {
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
 }
 """Settings of a session that the user may override."""
+_LOCAL: Final = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+"""Settings that keep a local session from listening on the network."""
 
 
 LEAST: Final = (4, 0)
@@ -115,7 +117,7 @@ def start(master: str, settings: Mapping[str, str], output: SparkOutput | None =
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.master(master)
-    given = {**OURS, **local_address(master), **_of_s3(settings), **settings}
+    given = {**OURS, **(_LOCAL if master.startswith("local") else {}), **_of_s3(settings), **settings}
     for name, value in given.items():
         builder = builder.config(name, value)
     try:
@@ -415,13 +417,6 @@ def _unreachable(address: str) -> str | None:
             return None
     except (OSError, ValueError) as reason:
         return str(reason)
-
-
-def local_address(master: str) -> dict[str, str]:
-    """Return the settings that keep a local session from listening on the network; empty for a cluster."""
-    if not master.startswith("local"):
-        return {}
-    return {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 
 
 TASKS: Final = 4

@@ -63,17 +63,15 @@ def refuse_unread(runs: Sequence[dict[str, Any]], path: str, *, skip_unreadable:
 def damaged_ranges(run: dict[str, Any]) -> Iterator[tuple[str, Damage]]:
     """Yield the file and range of each damaged range in a run's manifest entry, with adjacent parts merged."""
     for file in run["files"]:
-        last: Damage | None = None
+        merged: list[Damage] = []
         for one in file["damaged"]:
-            found = Damage(one["position"], one["length"], one["damage"], one["reason"], one["position"])
-            if last is not None and (last.end, last.kind, last.reason) == (found.position, found.kind, found.reason):
-                last = last._replace(size=last.size + found.size)
-                continue
-            if last is not None:
-                yield file["file"], last
-            last = found
-        if last is not None:
-            yield file["file"], last
+            new = Damage(one["position"], one["length"], one["damage"], one["reason"], one["position"])
+            last = merged[-1] if merged else None
+            if last is not None and (last.end, last.kind, last.reason) == (new.position, new.kind, new.reason):
+                merged[-1] = last._replace(size=last.size + new.size)
+            else:
+                merged.append(new)
+        yield from ((file["file"], damage) for damage in merged)
 
 
 def manifest(

@@ -8,6 +8,7 @@ target exists, and text files are replaced atomically. Renaming a folder is assu
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -20,7 +21,7 @@ from kdump.primitives.encodings import is_json
 from kdump.spark.failures import try_to, writing
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Iterator
 
     from pyspark.sql import SparkSession
 
@@ -28,6 +29,12 @@ NEW: Final = ".new"
 _WHOLE_RENAMES: Final = {"file", "hdfs", "webhdfs", "swebhdfs", "viewfs", "abfs", "abfss"}
 """Schemes of file systems that rename a folder with its contents atomically."""
 _LEFT_BY_SPARK: Final = "_SUCCESS"
+
+
+def items_of(found: Any) -> Iterator[Any]:
+    """Yield the items of one of Hadoop's iterators."""
+    while found.hasNext():
+        yield found.next()
 
 
 class Folder:
@@ -77,10 +84,8 @@ class Folder:
         if not self.exists(folder):
             return {}
         root = self._files.getFileStatus(self._at(folder)).getPath().toString().rstrip("/") + "/"
-        inside = self._files.listFiles(self._at(folder), deep)
         found = {}
-        while inside.hasNext():
-            status = inside.next()
+        for status in items_of(self._files.listFiles(self._at(folder), deep)):
             name = status.getPath().toString().removeprefix(root)
             if name.rpartition("/")[2] != _LEFT_BY_SPARK:
                 found[name] = int(status.getLen())
@@ -93,12 +98,8 @@ class Folder:
         """Return the names of the folders in this folder; empty if it does not exist."""
         if not self.exists():
             return []
-        inside = self._files.listStatusIterator(self._at(""))
-        found = []
-        while inside.hasNext():
-            status = inside.next()
-            found += [status.getPath().getName()] if status.isDirectory() else []
-        return sorted(found)
+        inside = items_of(self._files.listStatusIterator(self._at("")))
+        return sorted(status.getPath().getName() for status in inside if status.isDirectory())
 
     def size(self, name: str) -> int:
         return int(self._files.getFileStatus(self._at(name)).getLen())
@@ -225,11 +226,8 @@ class Folder:
             folder = folder.rpartition("/")[0]
 
     def read_text(self, name: str) -> str:
-        stream = self._texts.open(self._at(name))
-        try:
+        with closing(self._texts.open(self._at(name))) as stream:
             return bytes(stream.readAllBytes()).decode()
-        finally:
-            stream.close()
 
     def read_json(self, name: str, fields: Collection[str]) -> dict[str, Any]:
         """Return the JSON object in a file. Raises KdumpError if it is none, or lacks one of ``fields``."""
@@ -286,7 +284,8 @@ class Folder:
 
     def write_bytes(self, name: str, data: bytes) -> None:
         """Create or replace a file; make its folder."""
-        self._fill(self._texts.create(self._at(name), True), data)
+        with closing(self._texts.create(self._at(name), True)) as stream:
+            stream.write(data)
 
     def create_new(self, text: str) -> bool:
         """Create the file at this path; return False if it exists."""
@@ -298,18 +297,12 @@ class Folder:
             if self.exists():
                 return False
             raise
-        self._fill(stream, text.encode())
+        with closing(stream):
+            stream.write(text.encode())
         return True
 
     def overwrite(self, text: str) -> None:
         self.write_bytes("", text.encode())
-
-    @staticmethod
-    def _fill(stream: Any, data: bytes) -> None:
-        try:
-            stream.write(data)
-        finally:
-            stream.close()
 
     def modified(self) -> float:
         """Return the last modification time in seconds since 1970, by the clock of the file system."""

@@ -14,7 +14,7 @@ import os
 import re
 import uuid
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final
@@ -27,7 +27,7 @@ from kdump.output import files
 from kdump.primitives import signals
 from kdump.spark import session
 from kdump.spark.export import account
-from kdump.spark.export.folder import Folder
+from kdump.spark.export.folder import Folder, items_of
 from kdump.spark.failures import try_to, writing
 from kdump.spark.source.schema import DAMAGED as DAMAGED_FIELDS
 
@@ -146,11 +146,8 @@ class Output(Folder):
 
     def is_empty(self) -> bool:
         """Return whether an existing folder is empty, apart from hidden folders of exports."""
-        inside = self._texts.listStatusIterator(self._at(""))
-        while inside.hasNext():
-            if not inside.next().getPath().getName().startswith(".kdump-"):
-                return False
-        return True
+        inside = items_of(self._texts.listStatusIterator(self._at("")))
+        return all(one.getPath().getName().startswith(".kdump-") for one in inside)
 
     @contextmanager
     def staging(self, note: Callable[[str], None]) -> Iterator[tuple[str, Output]]:
@@ -162,10 +159,8 @@ class Output(Folder):
             with signals.cleaned_up(lambda: None):  # so that SIGTERM raises, like Ctrl-C
                 yield name, made
         except BaseException:
-            is_deleted = try_to(made.delete) or (
-                local is not None and files.delete_folder(local)
-            )  # Java may have ended
-            if not is_deleted:
+            # Java may have ended
+            if not try_to(made.delete) and (local is None or not files.delete_folder(local)):
                 note(f"{made.path}: the written files cannot be deleted; the next export into {self.path} deletes them")
             raise
 
@@ -181,19 +176,14 @@ class Output(Folder):
 
     def _parquet_rows(self, name: str) -> int:
         parquet = self._jvm.org.apache.parquet.hadoop
-        file = parquet.ParquetFileReader.open(parquet.util.HadoopInputFile.fromPath(self._at(name), self._hadoop))
-        try:
-            return int(file.getRecordCount())
-        finally:
-            file.close()
+        file = parquet.util.HadoopInputFile.fromPath(self._at(name), self._hadoop)
+        with closing(parquet.ParquetFileReader.open(file)) as reader:
+            return int(reader.getRecordCount())
 
     def _orc_rows(self, name: str) -> int:
         orc = self._jvm.org.apache.orc.OrcFile
-        file = orc.createReader(self._at(name), orc.readerOptions(self._hadoop))
-        try:
-            return int(file.getNumberOfRows())
-        finally:
-            file.close()
+        with closing(orc.createReader(self._at(name), orc.readerOptions(self._hadoop))) as reader:
+            return int(reader.getNumberOfRows())
 
     def write(
         self,

@@ -144,11 +144,8 @@ class KdumpReader(Carried, DataSourceReader):
             yield from reading.read_all(partition.value or (), self._options)
 
 
-class WholeReader(Carried, DataSourceReader):
+class WholeReader(KdumpReader):
     """Finds partitions on the driver; tasks check them, or answer a question about them."""
-
-    def __init__(self, options: SourceOptions) -> None:
-        self._options = options
 
     @_harmless()
     def partitions(self) -> list[InputPartition]:

@@ -24,16 +24,17 @@ if TYPE_CHECKING:
 
     from kdump.spark.source.options import SourceOptions
 
+
+def _fields(kind: str, *names: str) -> tuple[ArrowField, ...]:
+    return tuple(ArrowField(name, kind) for name in names)
+
+
 _WHERE: Final = (ArrowField("topic", "string"), ArrowField("partition", "int"), ArrowField("file", "string"))
 DAMAGED: Final = (
     *_WHERE,
-    ArrowField("position", "bigint"),
-    ArrowField("length", "bigint"),
-    ArrowField("damage", "string"),
-    ArrowField("reason", "string"),
-    ArrowField("at", "bigint"),
-    ArrowField("missingFrom", "bigint"),
-    ArrowField("missingUntil", "bigint"),
+    *_fields("bigint", "position", "length"),
+    *_fields("string", "damage", "reason"),
+    *_fields("bigint", "at", "missingFrom", "missingUntil"),
     ArrowField("bytes", "binary"),
 )
 """The output ``damaged``: ranges of bytes whose batches or records cannot be read.
@@ -44,31 +45,15 @@ A very long range has several consecutive rows. A range that the disk does not r
 
 ACCOUNT: Final = (
     *_WHERE,
-    ArrowField("start", "bigint"),
-    ArrowField("end", "bigint"),
-    ArrowField("batches", "bigint"),
-    ArrowField("rows", "bigint"),
-    ArrowField("batchBytes", "bigint"),
-    ArrowField("damagedRanges", "bigint"),
-    ArrowField("damagedBytes", "bigint"),
-    ArrowField("paddingBytes", "bigint"),
-    ArrowField("trailingBytes", "bigint"),
-    ArrowField("unreadableBytes", "bigint"),
+    *_fields("bigint", "start", "end", "batches", "rows", "batchBytes", "damagedRanges", "damagedBytes"),
+    *_fields("bigint", "paddingBytes", "trailingBytes", "unreadableBytes"),
 )
 """The outcome of the bytes from ``start`` to ``end`` of a file; ``rows`` is the number of rows in ``records``."""
 
 FINDINGS: Final = (
-    ArrowField("kind", "string"),
-    ArrowField("level", "string"),
-    ArrowField("check", "string"),
-    ArrowField("file", "string"),
-    ArrowField("text", "string"),
-    ArrowField("entry", "bigint"),
-    ArrowField("position", "bigint"),
-    ArrowField("offset", "bigint"),
-    ArrowField("expected", "string"),
-    ArrowField("found", "string"),
-    ArrowField("advice", "string"),
+    *_fields("string", "kind", "level", "check", "file", "text"),
+    *_fields("bigint", "entry", "position", "offset"),
+    *_fields("string", "expected", "found", "advice"),
     ArrowField("fatal", "boolean"),
 )
 """The output ``findings``: some fields of ``kdump/findings.schema.json``; ``expected`` and ``found`` are texts.
