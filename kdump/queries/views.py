@@ -48,9 +48,7 @@ class View:
     def __init__(self, name: str, command: str, kind: str, doc: str) -> None:
         self.name, self.command, self.kind, self.doc = name, command, kind, doc
 
-    @cached_property
-    def schema(self) -> pa.Schema:
-        raise NotImplementedError
+    schema: pa.Schema
 
     @property
     def docs(self) -> Mapping[str, str]:

@@ -66,42 +66,33 @@ _MOST_DIGITS: Final = 4096
 """Maximum precision that is checked. A decimal of :data:`MAX_DECIMAL` bytes has fewer digits."""
 
 
-class AvroReader:
-    """Reads payloads of a schema as JSON values. ``name`` is the full name of a record, enum or fixed, else None."""
-
-    def __init__(self, schema: AvroType) -> None:
-        self.schema = schema
-        self.name = schema.name if isinstance(schema, (AvroRecord, Enum, Fixed)) else None
-        self._raw = isinstance(schema, Primitive) and schema.kind == "bytes"
-        self._logical = schema.logical if isinstance(schema, Primitive) else None
-        self._read = _ReaderSource().compiled(schema, schema, None)
-
-    def read(self, payload: bytes, position: int = 0) -> tuple[Any, int]:
-        """Return the JSON value at a position, and the position after it. Raises UndecodableError."""
-        if self._raw:  # a payload of only bytes: Confluent's serializer writes no length
-            rest = payload[position:]
-            return (_decimal(rest, self._logical.scale) if self._logical else base64(rest)), len(payload)
-        return self.value(payload, position)
-
-    def value(self, payload: bytes, position: int = 0) -> tuple[Any, int]:
-        """Like :meth:`read`, but a payload of the type bytes begins with its length, as in Avro's specification."""
-        return _guarded(self._read, payload, position)
-
-
 class ResolvingReader:
     """Reads payloads of the schema ``writer`` as values of the schema ``reader`` and of the column type ``shape``."""
 
-    def __init__(self, writer: AvroType, reader: AvroType, shape: Shape) -> None:
-        """Compile the reader. Raises SchemaError for schemas that are too large or too deep."""
+    def __init__(self, writer: AvroType, reader: AvroType, shape: Shape | None) -> None:
+        """Compile the reader; values are JSON if ``shape`` is None. Raises SchemaError for a too large schema."""
         self._raw = isinstance(writer, Primitive) and writer.kind == "bytes"
         self._read = _ReaderSource().compiled(writer, reader, shape)
 
-    def read(self, payload: bytes, position: int) -> tuple[Any, int]:
+    def read(self, payload: bytes, position: int = 0) -> tuple[Any, int]:
         """Return the value at a position, and the position after it. Raises UndecodableError and MismatchError."""
-        if self._raw:
+        if self._raw:  # a payload of only bytes: Confluent's serializer writes no length
             rest = payload[position:]
             value, _ = _guarded(self._read, _zigzag_varint(len(rest)) + rest, 0)
             return value, len(payload)
+        return _guarded(self._read, payload, position)
+
+
+class AvroReader(ResolvingReader):
+    """Reads payloads of a schema as JSON values. ``name`` is the full name of a record, enum or fixed, else None."""
+
+    def __init__(self, schema: AvroType) -> None:
+        super().__init__(schema, schema, None)
+        self.schema = schema
+        self.name = schema.name if isinstance(schema, (AvroRecord, Enum, Fixed)) else None
+
+    def value(self, payload: bytes, position: int = 0) -> tuple[Any, int]:
+        """Like :meth:`read`, but a payload of the type bytes begins with its length, as in Avro's specification."""
         return _guarded(self._read, payload, position)
 
 
