@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from kdump.checks.log_dir import LogDir, LogDirs
     from kdump.checks.partition import Tap
     from kdump.formats.leader_epoch import EpochEntry
-    from kdump.log_dirs.files import Entry, Files
+    from kdump.log_dirs.files import Entry
     from kdump.log_dirs.partition import Partition
     from kdump.recovery.log_loader import Outcome
     from kdump.recovery.segment_end import Cut
@@ -500,6 +500,7 @@ def _ignored(part: "Partition", end: int | None, fail: "Callable[[UnreadableErro
     """
     found = [(base, each) for each in part.others if (base := file_names.ignored_base(each.name)) is not None]
     if found:
+        from kdump.log_dirs.archives import Archive
         from kdump.recovery.segment_end import lost
     names = {posixpath.basename(each.path) for each in part.segments}
     for base, entry in sorted(found):
@@ -512,7 +513,10 @@ def _ignored(part: "Partition", end: int | None, fail: "Callable[[UnreadableErro
             continue
         end = (cut.last_offset or 0) + 1
         target = f"{base:0{file_names.PADDED}}.{file_names.LOG}"
-        is_packed = inside.files is not part.files
+        is_packed, how = inside.files is not part.files, "Rename the file"
+        if is_packed:
+            is_archive = isinstance(inside.files, Archive)
+            how = "The file is an archive: extract its segment" if is_archive else "Decompress the file"
         path = shell_path(part.files.shown(posixpath.join(part.folder, target)))
         yield Finding(
             level=Level.LOG,
@@ -521,19 +525,9 @@ def _ignored(part: "Partition", end: int | None, fail: "Callable[[UnreadableErro
             text=f"{text}, and no segment has its {many(cut.records, 'record')}",
             offset=base,
             loses=cut.records,
-            advice=f"{_extracted(inside.files, is_packed=is_packed)} to {target} before a broker starts. "
-            f"This prints its records: kdump dump {shell_path(name)}",
+            advice=f"{how} to {target} before a broker starts. This prints its records: kdump dump {shell_path(name)}",
             commands=() if is_packed or target in names else (f"mv {shell_path(name)} {path}",),
         )
-
-
-def _extracted(files: "Files", *, is_packed: bool) -> str:
-    """Return the first words of the advice on an ignored file whose segment is in ``files``."""
-    if not is_packed:
-        return "Rename the file"
-    from kdump.log_dirs.archives import Archive
-
-    return "The file is an archive: extract its segment" if isinstance(files, Archive) else "Decompress the file"
 
 
 def _inside(

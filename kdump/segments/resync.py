@@ -320,7 +320,7 @@ class ResyncReader:
         Batches with the bytes ``alike`` (leader epoch and magic) are tried first. LOOKS and HASHED limit the search.
         """
         self._hashable = HASHED
-        places = chain(self._places_alike(until, alike), self._places(self._start, until))
+        places = chain(self._places_alike(until, alike), self.places(self._start, until))
         for at in islice(places, LOOKS):
             if self.is_credible(at):
                 return at
@@ -341,9 +341,9 @@ class ResyncReader:
 
     def _search(self, position: int) -> int:
         """Return the position of the next valid batch at or after ``position``, or the end of the file."""
-        return next(filter(self.is_credible, self._places(position, self._zeros)), self._end)
+        return next(filter(self.is_credible, self.places(position, self._zeros)), self._end)
 
-    def _places(self, position: int, until: int) -> Iterator[int]:
+    def places(self, position: int, until: int) -> Iterator[int]:
         """Yield the positions of possible headers from ``position`` to ``until`` (exclusive)."""
         while position < until:
             block = self._window.ahead(position, record_layout.BATCH_HEADER.size + CHUNK)
@@ -361,17 +361,12 @@ class ResyncReader:
 
     def is_credible(self, position: int) -> bool:
         """Return whether a batch with consistent fields and a right checksum starts at ``position``."""
-        end = self._consistent_end(position)
+        end = self.consistent_end(position)
         if end is None:
             return False
         return self._has_crc(position, end, of_message=self._magic(position) < record_layout.MAGIC_2)
 
-    def consistent(self) -> Iterator[int]:
-        """Yield the positions of possible headers whose fields are consistent. No checksum is computed."""
-        places = self._places(self._start, self._end)
-        return (position for position in places if self._consistent_end(position) is not None)
-
-    def _consistent_end(self, position: int) -> int | None:
+    def consistent_end(self, position: int) -> int | None:
         """Return the end of the batch that may start at ``position``, or None if its fields are not consistent."""
         head = self._window.view(position, record_layout.BATCH_HEADER.size)
         if len(head) <= record_layout.UP_TO_MAGIC:
@@ -470,7 +465,8 @@ def guess(source: Source, part: SegmentPart) -> int | None:
 
 def possible_batches(source: Source, start: int, end: int) -> Iterator[int]:
     """Yield the positions from ``start`` to ``end`` at which a batch with consistent fields and any checksum starts."""
-    return ResyncReader(source, start, end, "resync", None, limit=None).consistent()
+    reader = ResyncReader(source, start, end, "resync", None, limit=None)
+    return (position for position in reader.places(start, end) if reader.consistent_end(position) is not None)
 
 
 def raise_above_limit(source: Source, region: Region) -> None:
