@@ -233,7 +233,7 @@ class Output(Folder):
         with writing(self.shown):
             if rows is not None:
                 writer = rows.write.format("parquet").options(**_WRITE["parquet"]).mode("error")
-                self._run(writer, f"{self.path}/{DAMAGED}")
+                self._write_rows(writer, f"{self.path}/{DAMAGED}")
                 return
             empty = io.BytesIO()
             ParquetFile(arrow(DAMAGED_FIELDS), empty).close()
@@ -241,9 +241,9 @@ class Output(Folder):
 
     def _save(self, rows: DataFrame, folders: tuple[str, ...]) -> None:
         writer = rows.write.format(self._format).options(**_WRITE[self._format]).mode("error")
-        self._run(writer, self.path, folders)
+        self._write_rows(writer, self.path, folders)
 
-    def _run(self, writer: DataFrameWriter, path: str, folders: tuple[str, ...] = ()) -> None:
+    def _write_rows(self, writer: DataFrameWriter, path: str, folders: tuple[str, ...] = ()) -> None:
         parted = writer.partitionBy(*folders) if folders else writer
         session.awaited(self._spark, partial(parted.save, path))
 
@@ -409,7 +409,7 @@ class Table(Output):
             text = json.dumps({"kdump": __version__, **facts, "offsets": self._offsets})
             writer = writer.option(COMMIT_FACTS[self._writer], text)
         try:
-            self._run(writer, self._table, folders)
+            self._write_rows(writer, self._table, folders)
         except Exception:  # nothing is committed, except perhaps after an interrupt
             try_to(lambda: account.delete(WRITING))
             try_to(lambda: account.delete_empty() if account.is_empty() else None)
