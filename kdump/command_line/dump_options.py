@@ -17,7 +17,8 @@ from kdump.output.stdout import is_terminal
 from kdump.parallel.costs import Effort
 from kdump.primitives import compression
 from kdump.printers import colours
-from kdump.printers.output_formats import COLUMNAR, WHOLE, PrintOptions
+from kdump.printers.output_formats import COLUMNAR, WHOLE
+from kdump.printers.printer import PrintOptions
 from kdump.rows import columns as rows
 
 if TYPE_CHECKING:

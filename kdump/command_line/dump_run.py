@@ -17,7 +17,7 @@ from kdump.log_dirs.finder import Finder
 from kdump.log_dirs.local import LOCAL
 from kdump.log_reader.reader import PartitionReader
 from kdump.output.stdout import open_output
-from kdump.printers.output_formats import PRINTERS, HidingPrinter, Printer
+from kdump.printers.output_formats import PRINTERS, HidingPrinter
 from kdump.rows.selection import (
     DamagedRange,
     SelectedBatch,
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from kdump.command_line.dump_options import DumpOptions
     from kdump.log_dirs.partition import Partition
     from kdump.log_reader.region_stream import ReadStats
+    from kdump.printers.printer import Printer
     from kdump.schemas.decoder import PayloadDecoder
     from kdump.segments.read_ahead import MadeLines
 

@@ -23,6 +23,7 @@ from kdump.log_reader.filter import Filter
 from kdump.log_reader.reader import PartitionReader
 from kdump.output.stdout import is_terminal, open_output
 from kdump.primitives.terminal import harmless, terminal_width
+from kdump.printers.printer import PrintOptions
 from kdump.records.record_batch import misnumbered
 from kdump.rows import columns as rows
 from kdump.rows.redaction import Secrets
@@ -256,12 +257,12 @@ def show(
     if output == "table":
         _tables(item, hide, batch=offset is None)
         return
-    from kdump.printers.record_rows import JsonLines
-
     if output == "jsonl":
+        from kdump.printers.record_rows import JsonLines
+
         if offset is None:
-            JsonLines(out, rows.BATCH, batches=True).found(item)
-        JsonLines(out, hide.columns).found(item)
+            JsonLines(out, PrintOptions(rows.BATCH, batches=True)).found(item)
+        JsonLines(out, PrintOptions(hide.columns)).found(item)
         return
     from kdump.printers.cells import cell, cell_in_pieces
 
@@ -283,10 +284,11 @@ def _tables(item: SelectedBatch, hide: Hide, *, batch: bool) -> None:
         shown = rows.with_decoded_payloads(columns) if hide.decode else columns
         columns = [column for column in shown if column.name in TABLE_RECORD]
     if batch:
-        header = Tables(sys.stdout, [column for column in rows.BATCH if column.name in TABLE_BATCH], batches=True)
+        of_batch = [column for column in rows.BATCH if column.name in TABLE_BATCH]
+        header = Tables(sys.stdout, PrintOptions(of_batch, batches=True))
         header.found(item)
         header.end()
-    records = Tables(sys.stdout, columns)
+    records = Tables(sys.stdout, PrintOptions(columns))
     records.found(item)
     records.end()
 

@@ -16,6 +16,7 @@ from kdump.errors import DamageError, UnreadableError
 from kdump.formats.record import Record
 from kdump.primitives.encodings import java_text
 from kdump.primitives.terminal import path_text
+from kdump.printers.printer import Printer, PrintOptions
 from kdump.rows.redaction import PREFIX
 from kdump.rows.values import needs_frame
 from kdump.segments.lazy_records import BatchRecords, RunRecords, holds_large
@@ -32,44 +33,32 @@ if TYPE_CHECKING:
     from kdump.segments.read_ahead import MadeLines
 
 
-class DumpText:
-    """``values``: print keys and values. ``keys``: print keys. ``decodes``: decoded payloads follow on own lines."""
+class DumpText(Printer):
+    """Prints lines of batches and records. Decoded payloads follow on own lines."""
 
     shows_damage = True
 
-    def __init__(
-        self,
-        out: BinaryIO,
-        *,
-        batches: bool = False,
-        keys: bool = True,
-        values: bool = True,
-        encoding: Encoding = "auto",
-        redactor: Redactor | None = None,
-        decodes: bool = False,
-    ) -> None:
-        self.out, self.batches, self.values, self.redactor = out, batches, values, redactor
-        options = Options(print_data_log=keys or values, deep_iteration=not batches)
-        self._run = DumpRun(NEWEST, options, out)
+    def __init__(self, out: BinaryIO, options: PrintOptions = PrintOptions()) -> None:  # noqa: B008  a tuple
+        self.out, self.batches, self.values, self.redactor = out, options.batches, options.values, options.redactor
+        redactor, decodes = options.redactor, options.decodes
+        has_data = options.keys or options.values
+        self._run = DumpRun(NEWEST, Options(print_data_log=has_data, deep_iteration=not options.batches), out)
         spellings: dict[Encoding, Callable[[bytes], bytes]] = {
             "hex": hexlify,
             "base64": partial(b2a_base64, newline=False),
         }
-        decode = spellings.get(encoding, java_text)
+        decode = spellings.get(options.encoding, java_text)
         self._decoders = Decoders(decode, decode)
         if redactor is not None:
             if decode is java_text:
                 self._decoders = Decoders(decode, decode, "hash", PREFIX.encode(), redactor.key)
         elif decode is not java_text:
-            self._decoders = Decoders(decode, decode, encoding)
-        self._sides = ("key",) * (decodes and keys) + ("value",) * (decodes and values)
+            self._decoders = Decoders(decode, decode, options.encoding)
+        self._sides = ("key",) * (decodes and options.keys) + ("value",) * (decodes and options.values)
         """The sides ("key", "value") that are also printed decoded."""
-        self._by_kernel = batches or redactor is None or (not self._sides and decode is java_text)
+        self._by_kernel = options.batches or redactor is None or (not self._sides and decode is java_text)
         """Whether compiled code can write the payloads in this encoding and, with a redactor, their hashes."""
         self._printer: _Printer | None = None
-
-    def begin(self) -> None:
-        """Do nothing: this format has no first line."""
 
     def found(self, item: SelectedBatch, made: MadeLines | None = None) -> None:
         printer = self._of(item)
@@ -112,9 +101,6 @@ class DumpText:
             f"damage: position: {damage.position} size: {damage.size} kind: {damage.kind} "
             f"at: {damage.at} {missing}reason: {damage.reason}\n".encode()
         )
-
-    def end(self) -> None:
-        """Do nothing: this format has no last line."""
 
     def go_on(self, name: str) -> bytes:
         """Begin in the middle of a segment; return the lines at the start of the segment's output."""

@@ -28,12 +28,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from kdump.kernel.lines import Part
-    from kdump.primitives.encodings import Encoding
     from kdump.primitives.wire import Bytes
     from kdump.printers.decoded_text import DecodedText
     from kdump.printers.format_string import Letter
+    from kdump.printers.printer import PrintOptions
     from kdump.rows.columns import Column
-    from kdump.rows.redaction import Redactor
     from kdump.rows.selection import SegmentFacts, SelectedBatch
     from kdump.schemas.decoder import PayloadDecoder
     from kdump.segments.batch_runs import Run
@@ -57,18 +56,11 @@ class KernelRows:
     whole_batches = True
     """Whether compiled code prints each batch of a run completely or not at all."""
 
-    def __init__(
-        self,
-        columns: Sequence[Column],
-        encoding: Encoding,
-        redactor: Redactor | None,
-        write: Callable[[Column, bytes], bytes],
-        *,
-        batches: bool = False,
-    ) -> None:
+    def __init__(self, options: PrintOptions, write: Callable[[Column, bytes], bytes]) -> None:
         """``write`` returns the text of a key, a value or its hash that compiled code cannot format."""
-        self.columns, self.encoding, self.redactor, self.batches = columns, encoding, redactor, batches
-        self.marks = [column for column in columns if column.source in values.MARKS]
+        self.columns, self.batches = options.columns, options.batches
+        self.encoding, self.redactor = encoding, redactor = options.encoding, options.redactor
+        self.marks = [column for column in self.columns if column.source in values.MARKS]
         self.file: SegmentFacts | None = None
         self.marked: list[Column] = []  # the columns of ``marks`` whose offset is known for this file
         self.shapes: dict[object, Shape] = {}
@@ -287,21 +279,10 @@ def is_literal(column: Column, item: SelectedBatch) -> bool:
 class JsonRows(KernelRows):
     """Makes JSON objects, each between the two texts ``around``."""
 
-    def __init__(
-        self,
-        shape: json_text.JsonShape,
-        redactor: Redactor | None,
-        around: tuple[bytes, bytes],
-        *,
-        batches: bool = False,
-    ) -> None:
-        encoding = shape.encoding
+    def __init__(self, shape: json_text.JsonShape, options: PrintOptions, around: tuple[bytes, bytes]) -> None:
         super().__init__(
-            shape.columns,
-            encoding,
-            redactor,
-            lambda column, data: json_text.content(column, data, encoding).encode(),
-            batches=batches,
+            options._replace(columns=shape.columns),
+            lambda column, data: json_text.content(column, data, options.encoding).encode(),
         )
         self.shape = shape
         self.before, self.after = around
@@ -357,16 +338,8 @@ _JSON_SLOTS: Final = {
 
 
 class CsvRows(KernelRows):
-    def __init__(
-        self, columns: Sequence[Column], encoding: Encoding, redactor: Redactor | None, *, batches: bool = False
-    ) -> None:
-        super().__init__(
-            columns,
-            encoding,
-            redactor,
-            lambda _, data: cells.quoted(to_text(data, encoding).text).encode(),
-            batches=batches,
-        )
+    def __init__(self, options: PrintOptions) -> None:
+        super().__init__(options, lambda _, data: cells.quoted(to_text(data, options.encoding).text).encode())
 
     def parts(self, item: SelectedBatch, nulls: set[str]) -> list[Part] | None:
         parts: list[Part] = []
@@ -429,8 +402,8 @@ _CSV_SLOTS: Final = {
 class FormatRows(KernelRows):
     """Makes lines from a template of :func:`kdump.printers.format_string.parse`."""
 
-    def __init__(self, template: Sequence[bytes | Letter], redactor: Redactor | None) -> None:
-        super().__init__((), "auto", redactor, lambda _, data: data)
+    def __init__(self, template: Sequence[bytes | Letter], options: PrintOptions) -> None:
+        super().__init__(options, lambda _, data: data)
         self.template = template
 
     def parts(self, item: SelectedBatch, nulls: set[str]) -> list[Part] | None:

@@ -14,12 +14,11 @@ from kdump.rows.columns import SHOWN
 from kdump.segments.lazy_records import BatchRecords, RunRecords, SomeRecords
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from kdump.kernel.lines import Part, Shape
-    from kdump.primitives.encodings import Encoding
     from kdump.primitives.wire import Bytes
-    from kdump.rows.columns import Column
+    from kdump.printers.printer import PrintOptions
     from kdump.rows.selection import SelectedBatch
 
 
@@ -47,20 +46,15 @@ class TableRows(KernelRows):
 
     whole_batches = False  # a number too wide for its column affects only its row
 
-    def __init__(
-        self, columns: Sequence[Column], encoding: Encoding, table: DrawnTable, *, batches: bool = False
-    ) -> None:
-        stored = [{SHOWN[0]: KEY, SHOWN[1]: VALUE}.get(column, column) for column in columns]
+    def __init__(self, options: PrintOptions, table: DrawnTable) -> None:
+        stored = [{SHOWN[0]: KEY, SHOWN[1]: VALUE}.get(column, column) for column in options.columns]
         super().__init__(
-            stored,
-            encoding,
-            None,
-            lambda column, data: self.table.fitted(self._at[column.name], to_text(data, encoding).text),
-            batches=batches,
+            options._replace(columns=stored, redactor=None),
+            lambda column, data: self.table.fitted(self._at[column.name], to_text(data, options.encoding).text),
         )
         self.table = table
-        self._at = {column.name: at for at, column in enumerate(columns)}
-        self.writer.stops_at_frames = self._decodes = stored != [*columns]
+        self._at = {column.name: at for at, column in enumerate(options.columns)}
+        self.writer.stops_at_frames = self._decodes = stored != [*options.columns]
         self.reset_widths()
 
     def reset_widths(self) -> None:

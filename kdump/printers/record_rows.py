@@ -14,47 +14,30 @@ from kdump.formats.record import LARGE
 from kdump.printers.cells import cell_in_pieces, damage_cell, quoted, quoted_in_pieces, rows
 from kdump.printers.format_string import headers
 from kdump.printers.json_text import JsonShape, render
-from kdump.rows.columns import DAMAGE, KIND, RECORD
+from kdump.printers.printer import Printer, PrintOptions
+from kdump.rows.columns import DAMAGE, KIND
 from kdump.segments.lazy_records import BatchRecords, RunRecords, holds_large, in_chunks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from kdump.formats.record import Record
-    from kdump.primitives.encodings import Encoding
     from kdump.primitives.wire import Bytes
     from kdump.printers.format_string import Letter
     from kdump.printers.kernel_rows import CsvRows, FormatRows, JsonRows, KernelRows
-    from kdump.rows.columns import Column
     from kdump.rows.redaction import Redactor
     from kdump.rows.selection import DamagedRange, SelectedBatch
     from kdump.segments.batch_runs import Run
     from kdump.segments.read_ahead import MadeLines
 
 
-class RecordRows:
-    """Base class of printers with a row per record, or per batch if ``batches``. All ``columns`` are of that kind."""
+class RecordRows(Printer):
+    """Base class of printers with a row per record, or per batch."""
 
-    shows_damage = False
-
-    def __init__(
-        self,
-        out: BinaryIO,
-        columns: Sequence[Column] = RECORD,
-        *,
-        batches: bool = False,
-        encoding: Encoding = "auto",
-        redactor: Redactor | None = None,
-    ) -> None:
-        self.out, self.batches, self.redactor = out, batches, redactor
-        self.columns, self.encoding = columns, encoding
+    def __init__(self, out: BinaryIO, options: PrintOptions = PrintOptions()) -> None:  # noqa: B008  a tuple
+        self.out, self.options = out, options
+        self.columns, self.batches, self.redactor = options.columns, options.batches, options.redactor
         self._kernel_rows: KernelRows | None = None
-
-    def begin(self) -> None:
-        """Print the first line, if the format has one."""
-
-    def go_on(self, name: str) -> bytes:  # noqa: ARG002  rows do not depend on the segment
-        return b""
 
     def found(self, item: SelectedBatch, made: MadeLines | None = None) -> None:
         records = item.records
@@ -101,12 +84,6 @@ class RecordRows:
             self._kernel_rows.writer.memory = getattr(self.out, "room", None)  # only a worker's output lends memory
         return self._kernel_rows
 
-    def lost(self, item: DamagedRange) -> None:
-        """Print a damaged range, if the format has a line for it. Otherwise it appears only on standard error."""
-
-    def end(self) -> None:
-        """Print the last line, if the format has one."""
-
 
 class Separated(RecordRows):
     """Prints CSV. If ``kind`` is a column, each damaged range has a row, without the reason."""
@@ -122,20 +99,20 @@ class Separated(RecordRows):
             for record in item.records:
                 self._long_line(item, record)
             return
-        for cells in rows(item, self.columns, self.encoding, batches=self.batches):
+        for cells in rows(item, self.columns, self.options.encoding, batches=self.batches):
             self._line(cells)
 
     def _long_line(self, item: SelectedBatch, record: Record) -> None:
         for number, column in enumerate(self.columns):
             self.out.write(b"," if number else b"")
-            for text in quoted_in_pieces(cell_in_pieces(column, item, record, self.encoding)):
+            for text in quoted_in_pieces(cell_in_pieces(column, item, record, self.options.encoding)):
                 self.out.write(text.encode())
         self.out.write(b"\n")
 
     def kernel_rows(self) -> CsvRows:
         from kdump.printers.kernel_rows import CsvRows
 
-        return CsvRows(self.columns, self.encoding, self.redactor, batches=self.batches)
+        return CsvRows(self.options)
 
     def lost(self, item: DamagedRange) -> None:
         if KIND in self.columns:
@@ -149,7 +126,7 @@ class Plain(RecordRows):
     """Prints each record as text, made from a template (:func:`kdump.printers.format_string.parse`)."""
 
     def __init__(self, out: BinaryIO, template: Sequence[bytes | Letter], *, redactor: Redactor | None = None) -> None:
-        super().__init__(out, redactor=redactor)
+        super().__init__(out, PrintOptions((), redactor=redactor))
         self.template = template
 
     def records(self, item: SelectedBatch) -> None:
@@ -174,7 +151,7 @@ class Plain(RecordRows):
     def kernel_rows(self) -> FormatRows:
         from kdump.printers.kernel_rows import FormatRows
 
-        return FormatRows(self.template, self.redactor)
+        return FormatRows(self.template, self.options)
 
 
 class JsonLines(RecordRows):
@@ -185,7 +162,7 @@ class JsonLines(RecordRows):
 
     @cached_property
     def shape(self) -> JsonShape:
-        return JsonShape(self.columns, self.encoding)
+        return JsonShape(self.columns, self.options.encoding)
 
     @cached_property
     def damage_shape(self) -> JsonShape:
@@ -205,7 +182,7 @@ class JsonLines(RecordRows):
     def kernel_rows(self) -> JsonRows:
         from kdump.printers.kernel_rows import JsonRows
 
-        return JsonRows(self.shape, self.redactor, self.around, batches=self.batches)
+        return JsonRows(self.shape, self.options, self.around)
 
     def lost(self, item: DamagedRange) -> None:
         self.line(self.damage_shape.whole(item))

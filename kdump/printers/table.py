@@ -18,6 +18,7 @@ from rich.text import Text
 from kdump import kernel
 from kdump.primitives.terminal import MEASURE, harmless, terminal_width
 from kdump.printers.cells import GROUP, LONGEST, NUMBERS, rows
+from kdump.printers.printer import Printer, PrintOptions
 from kdump.rows.columns import CONTROL_TYPE
 from kdump.rows.values import value
 from kdump.segments.lazy_records import BatchRecords, RunRecords, holds_large, in_chunks
@@ -25,13 +26,9 @@ from kdump.segments.lazy_records import BatchRecords, RunRecords, holds_large, i
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from kdump.primitives.encodings import Encoding
     from kdump.primitives.wire import Bytes
     from kdump.printers.kernel_tables import TableRows
-    from kdump.rows.columns import Column
-    from kdump.rows.redaction import Redactor
     from kdump.rows.selection import DamagedRange, SelectedBatch
-    from kdump.segments.batch_runs import Run
     from kdump.segments.read_ahead import MadeLines
 
 WIDEST: Final = 4096
@@ -71,46 +68,30 @@ class Quiet(Console):
         raise BrokenPipeError
 
 
-class Tables:
+class Tables(Printer):
     """Prints records or batches as a table, and each damaged range as a line between the rows."""
 
     shows_damage = True
 
-    def __init__(
-        self,
-        out: IO[str],
-        columns: Sequence[Column],
-        *,
-        batches: bool = False,
-        encoding: Encoding = "auto",
-        redactor: Redactor | None = None,
-    ) -> None:
+    def __init__(self, out: IO[str], options: PrintOptions) -> None:
         self.console = Quiet(file=out, highlight=False, width=None if out.isatty() else WIDEST)
-        self.columns, self.batches, self.encoding, self.redactor = columns, batches, encoding, redactor
+        self._options = options
+        self.columns, self.batches, self.redactor = options.columns, options.batches, options.redactor
         self._rows: list[list[Text | str] | Text] = []
         self._widths: list[int] | None = None
-        self._shown: Sequence[int] = range(len(columns))
+        self._shown: Sequence[int] = range(len(self.columns))
         """The indexes of the columns that fit the terminal."""
         self._gap = WIDE_GAP
         self._plain = not self.console.is_terminal
         """Whether rows have no styles. Then this class draws them, many times faster than rich."""
         self._begun = False
         self._fits: list[Callable[[str], str]] = []
-        self._numbers = [at for at, column in enumerate(columns) if column.type in NUMBERS]
+        self._numbers = [at for at, column in enumerate(self.columns) if column.type in NUMBERS]
         self._edges: tuple[str, str] | None = None
         """The lines before and after each group of rows. The first group has other lines."""
         self.group = False, 0
         """Whether a group of rows is open, and the number of its rows and damaged ranges."""
         self._kernel_rows: TableRows | None = None
-
-    def make(self, item: SelectedBatch, run: Run) -> None:
-        """Return None: rows of a table are not made ahead."""
-
-    def begin(self) -> None:
-        """Do nothing; the header is drawn with the first rows."""
-
-    def go_on(self, name: str) -> bytes:  # noqa: ARG002  rows do not depend on the segment
-        return b""
 
     def found(self, item: SelectedBatch, made: MadeLines | None = None) -> None:  # noqa: ARG002  none are made
         records = item.records
@@ -133,7 +114,7 @@ class Tables:
         if self._kernel_rows is None:
             from kdump.printers.kernel_tables import TableRows
 
-            self._kernel_rows = TableRows(self.columns, self.encoding, self, batches=self.batches)
+            self._kernel_rows = TableRows(self._options, self)
         return self._kernel_rows.print_rows(item)
 
     def frame(self) -> tuple[bytes, bytes]:
@@ -153,7 +134,8 @@ class Tables:
         if self.redactor is not None:
             item = self.redactor(item)
         drawn = _shown if self._plain else _cell
-        for number, cells in enumerate(rows(item, self.columns, self.encoding, batches=self.batches, most=LONGEST + 1)):
+        encoding = self._options.encoding
+        for number, cells in enumerate(rows(item, self.columns, encoding, batches=self.batches, most=LONGEST + 1)):
             row = [drawn(cell) for cell in cells]
             if item.batch.is_control and not self.batches:
                 self._mark_control(row, item, number)

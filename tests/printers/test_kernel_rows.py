@@ -20,6 +20,7 @@ from kdump.primitives.encodings import ENCODINGS
 from kdump.primitives.timestamps import FIRST, LAST
 from kdump.printers.classic_text import DumpText
 from kdump.printers.format_string import parse, raw
+from kdump.printers.printer import PrintOptions
 from kdump.printers.record_rows import JsonArray, JsonLines, Plain, Separated
 from kdump.printers.table import Tables
 from kdump.records import magic_2
@@ -44,27 +45,23 @@ NAME = "00000000000000000000.log"
 REDACTOR = Redactor(b"s" * 70)
 
 
-def text(out, columns, *, encoding="auto", redactor=None, keys=True, values=True):
-    return DumpText(out, encoding=encoding, redactor=redactor, keys=keys, values=values)
+def without_values(out, options):
+    return DumpText(out, options._replace(values=False))
 
 
-def without_values(out, columns, **options):
-    return text(out, columns, values=False, **options)
+def without_payload(out, options):
+    return DumpText(out, options._replace(keys=False, values=False))
 
 
-def without_payload(out, columns, **options):
-    return text(out, columns, keys=False, values=False, **options)
+def values(out, options):
+    return Plain(out, raw("\\0|"), redactor=options.redactor)
 
 
-def values(out, columns, *, encoding="auto", redactor=None):
-    return Plain(out, raw("\\0|"), redactor=redactor)
+def formatted(out, options):
+    return Plain(out, parse("%t %p %o %T %k %s %h %K %S %R %% %k\\n"), redactor=options.redactor)
 
 
-def formatted(out, columns, *, encoding="auto", redactor=None):
-    return Plain(out, parse("%t %p %o %T %k %s %h %K %S %R %% %k\\n"), redactor=redactor)
-
-
-ENDINGS = [JsonLines, JsonArray, Separated, text, without_values, without_payload, values, formatted]
+ENDINGS = [JsonLines, JsonArray, Separated, DumpText, without_values, without_payload, values, formatted]
 
 
 def printed(
@@ -77,7 +74,7 @@ def printed(
         filter=options.pop("filter", Filter()),
         include_damaged=runs is None,
     )
-    printer = kind(out, columns, **options)
+    printer = kind(out, PrintOptions(columns, **options))
     taken = 0
     for partition in path if isinstance(path, list) else found(path):
         for item, made in reader.read_making(partition, printer.make):
@@ -127,7 +124,7 @@ def test_golden_segments_print_the_same(path):
     for encoding in ("json", "hex"):
         same(path, encoding=encoding)
         same_in_runs(path, kind=Separated, encoding=encoding)
-    for kind in (JsonLines, Separated, text, formatted):
+    for kind in (JsonLines, Separated, DumpText, formatted):
         same_in_runs(path, kind=kind, redactor=REDACTOR)
 
 
@@ -167,7 +164,7 @@ def test_keyed_hashes_of_any_size(alone, tmp_path):
 
 
 @pytest.mark.parametrize("alone", [False, True], ids=["instructions", "words"])
-@pytest.mark.parametrize("kind", [JsonLines, Separated, text, formatted])
+@pytest.mark.parametrize("kind", [JsonLines, Separated, DumpText, formatted])
 @pytest.mark.parametrize("limit", [1, 1 << 20])
 def test_hashes_that_wait_go_to_their_places(limit, kind, alone, tmp_path, monkeypatch):
     """Rows grow, move and start again while hashes wait. The general path gets names that are not text."""
@@ -496,7 +493,7 @@ def test_batches_of_which_no_byte_is_printed_are_no_fault(template, codec, tmp_p
     records = b"".join(forge.record(None, None, offset=number) for number in range(3))
     path.write_bytes(forge.batch([compression.compress(codec, records)], count=3, attributes=codec))
 
-    def kind(out, columns):
+    def kind(out, _):
         return Plain(out, template)
 
     assert same(path, kind=kind) == 1
@@ -542,7 +539,7 @@ def test_runs_whose_rows_differ_within_print_the_same(tmp_path):
     assert same_in_runs(path) == 0
 
 
-@pytest.mark.parametrize("kind", [JsonLines, Separated, text])
+@pytest.mark.parametrize("kind", [JsonLines, Separated, DumpText])
 def test_runs_on_one_side_of_a_mark_are_printed_in_one_go(kind, tmp_path):
     path = tmp_path / NAME
     path.write_bytes(b"".join(batches(9)))
@@ -570,7 +567,7 @@ def test_offsets_that_go_back_are_on_their_side_of_a_mark(mark, tmp_path):
 def listed(path, take, kind, mark, tail=None):
     """Return the printed batches of a file, or its last ones, and the number of runs."""
     out = io.StringIO() if kind is Tables else io.BytesIO()
-    printer = kind(out, columns=rows.BATCH, batches=True) if kind is not DumpText else kind(out, batches=True)
+    printer = kind(out, PrintOptions(rows.BATCH, batches=True))
     printer.begin()
     runs = 0
     for partition in Finder().find([str(path)]):
@@ -612,13 +609,7 @@ def test_a_list_of_batches_shows_nothing_of_records(wanted, encoding, redactor, 
     for take in (Take.BATCHES, Take.BATCH_RUNS):
         for kind in (DumpText, JsonLines, Separated):
             out = io.BytesIO()
-            printer = kind(
-                out,
-                batches=True,
-                encoding=encoding,
-                redactor=redactor,
-                **({} if kind is DumpText else {"columns": rows.BATCH}),
-            )
+            printer = kind(out, PrintOptions(rows.BATCH, batches=True, encoding=encoding, redactor=redactor))
             for partition in Finder().find([str(path)]):
                 for item in PartitionReader(wanted, take).read(partition):
                     printer.found(item)

@@ -14,6 +14,7 @@ from kdump.log_dirs.finder import Finder
 from kdump.log_reader.batch_selection import Take
 from kdump.log_reader.reader import PartitionReader
 from kdump.primitives import compression
+from kdump.printers.printer import PrintOptions
 from kdump.printers.record_rows import JsonArray, JsonLines
 from kdump.records.record_batch import RecordBatch
 from kdump.rows import columns
@@ -35,7 +36,7 @@ KINDS = {
 def printed(*paths, batches=False, kind=JsonLines, **options) -> bytes:
     out = io.BytesIO()
     reader = PartitionReader(take=Take.BATCHES if batches else Take.RECORDS)
-    printer = kind(out, columns.BATCH if batches else columns.RECORD, batches=batches, **options)
+    printer = kind(out, PrintOptions(columns.BATCH if batches else columns.RECORD, batches=batches, **options))
     for partition in Finder().find(map(str, paths)):
         for item in reader.read(partition):
             printer.lost(item) if hasattr(item, "damage") else printer.found(item)

@@ -19,6 +19,7 @@ from kdump.primitives.encodings import ENCODINGS
 from kdump.primitives.terminal import harmless
 from kdump.printers import table
 from kdump.printers.cells import LONGEST
+from kdump.printers.printer import PrintOptions
 from kdump.printers.table import GROUP, Tables, _fit, _shown
 from kdump.rows import columns as rows
 from testing import GOLDEN, forge
@@ -28,7 +29,7 @@ COLUMNS = [column for column in rows.RECORD if column.name in {"offset", "key", 
 
 def printed(path, *, styled, take=Take.RECORDS, columns=COLUMNS, encoding="auto", singly=False):
     out = io.StringIO()
-    printer = Tables(out, columns, encoding=encoding)
+    printer = Tables(out, PrintOptions(columns, encoding=encoding))
     printer._plain = not styled
     for partition in Finder().find([str(path)]):
         for item in PartitionReader(take=take, include_damaged=singly).read(partition):
