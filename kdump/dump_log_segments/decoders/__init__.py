@@ -21,7 +21,7 @@ def _offsets(dialect: PayloadDialect) -> Parser:
         from kdump.dump_log_segments.decoders.coordinator import CoordinatorParser
         from kdump.internal_topics.consumer_offsets import MESSAGES
 
-        return CoordinatorParser(MESSAGES, dialect.offsets, dialect.definitions, limited=dialect.limited)
+        return CoordinatorParser(MESSAGES, dialect.offsets, dialect)
     from kdump.dump_log_segments.decoders.before_json import offsets_parser
 
     return offsets_parser(dialect.offsets, dialect.definitions)
@@ -32,7 +32,7 @@ def _transactions(dialect: PayloadDialect) -> Parser:
         from kdump.dump_log_segments.decoders.coordinator import CoordinatorParser
         from kdump.internal_topics.transaction_state import MESSAGES
 
-        return CoordinatorParser(MESSAGES, dialect.transactions, dialect.definitions, limited=dialect.limited)
+        return CoordinatorParser(MESSAGES, dialect.transactions, dialect)
     from kdump.dump_log_segments.decoders.before_json import transactions_parser
 
     return transactions_parser(dialect.transactions, dialect.definitions)
@@ -42,27 +42,21 @@ def _share_group_state(dialect: PayloadDialect) -> Parser:
     from kdump.dump_log_segments.decoders.coordinator import CoordinatorParser
     from kdump.internal_topics.share_group_state import MESSAGES
 
-    return CoordinatorParser(MESSAGES, dialect.share, dialect.definitions, limited=dialect.limited)
+    return CoordinatorParser(MESSAGES, dialect.share, dialect)
 
 
 def _cluster_metadata(dialect: PayloadDialect) -> Parser:
     from kdump.dump_log_segments.decoders.framed import MetadataParser
     from kdump.internal_topics.cluster_metadata import MESSAGES
 
-    return MetadataParser(MESSAGES, dialect.metadata, dialect.definitions, limited=dialect.limited)
+    return MetadataParser(MESSAGES, dialect.metadata, dialect)
 
 
 def _remote_log_metadata(dialect: PayloadDialect) -> Parser:
     from kdump.dump_log_segments.decoders.framed import RemoteLogParser
     from kdump.internal_topics.remote_log_metadata import MESSAGES
 
-    return RemoteLogParser(
-        MESSAGES,
-        dialect.remote_log,
-        dialect.definitions,
-        limited=dialect.limited,
-        txn_index=dialect.remote_log_txn_index,
-    )
+    return RemoteLogParser(MESSAGES, dialect.remote_log, dialect)
 
 
 PARSERS: Final[dict[str, Callable[[PayloadDialect], Parser]]] = {

@@ -19,8 +19,8 @@ from kdump.internal_topics.transaction_state import STATES
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from kdump.dump_log_segments.dialects.payload import CoordinatorWords
-    from kdump.internal_topics.schema import MessageSchema, Release, Struct, Value, Values
+    from kdump.dump_log_segments.dialects.payload import CoordinatorWords, PayloadDialect
+    from kdump.internal_topics.schema import MessageSchema, Struct, Value, Values
 
 CONSUMER: Final = "consumer"
 """The protocol type whose member bytes are decoded."""
@@ -32,13 +32,11 @@ MEMBER_BYTES: Final = {"subscription": "ConsumerProtocolSubscription", "assignme
 
 
 class CoordinatorParser(SkippingParser):
-    """A :data:`Parser` that prints records of the types ``messages`` as ``release`` does."""
+    """A :data:`Parser` that prints records of the types ``messages`` in a dialect."""
 
-    def __init__(
-        self, messages: Mapping[str, MessageSchema], words: CoordinatorWords, release: Release, *, limited: bool
-    ) -> None:
-        self.words, self.release, self.limited = words, release, limited
-        self.keys, self.values = by_type(messages, "Key", release), by_type(messages, "Value", release)
+    def __init__(self, messages: Mapping[str, MessageSchema], words: CoordinatorWords, dialect: PayloadDialect) -> None:
+        self.words, self.release, self.limited = words, dialect.definitions, dialect.limited
+        self.keys, self.values = by_type(messages, "Key", self.release), by_type(messages, "Value", self.release)
         self.key = lru_cache(maxsize=KEYS)(self.read_key)
         self.struct = lru_cache(self._struct)
 

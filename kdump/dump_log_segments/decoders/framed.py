@@ -17,29 +17,26 @@ from kdump.internal_topics.schema import by_type
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from kdump.dump_log_segments.dialects.payload import FrameWords
-    from kdump.internal_topics.schema import MessageSchema, Release, Struct, Value, Values
+    from kdump.dump_log_segments.dialects.payload import FrameWords, PayloadDialect
+    from kdump.internal_topics.schema import MessageSchema, Struct, Value, Values
 
 WORD = re.compile(r"(?<!^)(?=[A-Z])")
 
 
 class FramedParser(SkippingParser):
-    """A :data:`Parser` that prints framed records of the types ``messages`` as ``release`` does."""
+    """A :data:`Parser` that prints framed records of the types ``messages`` in a dialect."""
 
     reads_key = False
     place: ClassVar[str]
     """The text of an error between "Error at" and the offset."""
 
-    def __init__(
-        self, messages: Mapping[str, MessageSchema], words: FrameWords, release: Release, *, limited: bool
-    ) -> None:
-        self.words, self.release, self.limited = words, release, limited
-        self.types = by_type(messages, "Record", release)
+    def __init__(self, messages: Mapping[str, MessageSchema], words: FrameWords, dialect: PayloadDialect) -> None:
+        self.words, self.dialect, self.release = words, dialect, dialect.definitions
+        self.types = by_type(messages, "Record", self.release)
 
     def __call__(self, offset: int, _key: bytes | None, value: bytes | None) -> Texts:
         try:
-            struct, version, values = _read(self.types, self.words, self.release, value, limited=self.limited)
-            return Texts(None, self.text(struct, version, values))
+            return Texts(None, self.text(*self._read(value)))
         except PayloadError as error:
             return self.skipped(offset, error.java_message)
 
@@ -52,6 +49,34 @@ class FramedParser(SkippingParser):
         """Return the text of a message. Raises PayloadError for invalid values."""
         raise NotImplementedError
 
+    def _read(self, value: bytes | None) -> tuple[Struct, int, Values]:
+        words = self.words
+        if value is None:
+            raise PayloadError(words.null_value, "the value is null", 0)
+        reader = Reader(value, limited=self.dialect.limited)
+        number = _number(reader, words)
+        version = number("frame version")
+        if version != words.frame:
+            raise PayloadError(_frame_said(version, words), f"frame version {version}", 0)
+        kind, message_version = number("type"), number("version")
+        message = self.types.get(kind)
+        if message is None:
+            java_message = f"Unknown metadata id {kind}"
+            if words.names_part:
+                java_message = f"org.apache.kafka.common.errors.UnsupportedVersionException: {java_message}"
+            raise PayloadError(java_message, f"unknown type {kind}", reader.position)
+        struct = message.struct(message_version, self.release)
+        try:
+            values = read_fields(struct, reader)
+        except PayloadError as error:
+            if words.names_part:
+                error.java_message = f"Failed to deserialize record with type {kind}"
+            raise
+        if words.names_part and reader.remaining:
+            java_message = f"Found {reader.remaining} byte(s) of garbage after {kind}"
+            raise PayloadError(java_message, "bytes left over", reader.position)
+        return struct, message_version, values
+
 
 class MetadataParser(FramedParser):
     place = ""
@@ -61,59 +86,15 @@ class MetadataParser(FramedParser):
 
 
 class RemoteLogParser(FramedParser):
-    """Prints remote log metadata. ``txn_index``: whether the texts of two of its messages have ``txnIdxEmpty``."""
-
     place = "offset "
 
-    def __init__(
-        self,
-        messages: Mapping[str, MessageSchema],
-        words: FrameWords,
-        release: Release,
-        *,
-        limited: bool,
-        txn_index: bool,
-    ) -> None:
-        super().__init__(messages, words, release, limited=limited)
-        self.txn_index = txn_index
-
     def text(self, struct: Struct, _version: int, values: Values) -> str:
-        return remote_log_text(struct.name, values, txn_index=self.txn_index)
+        return remote_log_text(struct.name, values, txn_index=self.dialect.remote_log_txn_index)
 
 
 def metadata_head(struct: Struct, version: int) -> str:
     """Return the text before the fields of a message. A closing brace must follow them."""
     return f'{{"type":"{WORD.sub("_", struct.name).upper()}","version":{version},"data":'
-
-
-def _read(
-    types: dict[int, MessageSchema], words: FrameWords, release: Release, value: bytes | None, *, limited: bool
-) -> tuple[Struct, int, Values]:
-    if value is None:
-        raise PayloadError(words.null_value, "the value is null", 0)
-    reader = Reader(value, limited=limited)
-    number = _number(reader, words)
-    version = number("frame version")
-    if version != words.frame:
-        raise PayloadError(_frame_said(version, words), f"frame version {version}", 0)
-    kind, message_version = number("type"), number("version")
-    message = types.get(kind)
-    if message is None:
-        java_message = f"Unknown metadata id {kind}"
-        if words.names_part:
-            java_message = f"org.apache.kafka.common.errors.UnsupportedVersionException: {java_message}"
-        raise PayloadError(java_message, f"unknown type {kind}", reader.position)
-    struct = message.struct(message_version, release)
-    try:
-        values = read_fields(struct, reader)
-    except PayloadError as error:
-        if words.names_part:
-            error.java_message = f"Failed to deserialize record with type {kind}"
-        raise
-    if words.names_part and reader.remaining:
-        java_message = f"Found {reader.remaining} byte(s) of garbage after {kind}"
-        raise PayloadError(java_message, "bytes left over", reader.position)
-    return struct, message_version, values
 
 
 def _number(reader: Reader, words: FrameWords) -> Callable[[str], int]:

@@ -90,7 +90,9 @@ def _framed(parser: MetadataParser | RemoteLogParser, fronts: Fronts, general: G
     def text(struct: Struct, version: int) -> Message:
         if isinstance(parser, MetadataParser):
             return kernel_reader(struct), json(struct, fronts.alone + metadata_head(struct, version), "}")
-        return kernel_reader(struct), _of_class(struct, txn_index=parser.txn_index, before=fronts.alone)
+        return kernel_reader(struct), _of_class(
+            struct, txn_index=parser.dialect.remote_log_txn_index, before=fronts.alone
+        )
 
     return Payloads(general, _find(parser.types, parser, text), parser.words.frame)
 
