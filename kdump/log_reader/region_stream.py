@@ -63,7 +63,7 @@ def part_of(
     """Like :func:`stream` for ``part``, without ``make``. Sets ``part.reached`` and ``part.skips_left`` at the end."""
     first = segment.base_offset if part.start == 0 else None
     kinds = _kinds(source, runs=runs, packed=packed)
-    reader = resync.ResyncReader(source, part.start, source.size, on_error, first, limit=None, runs=kinds)
+    reader = resync.ResyncReader(source, part.start, source.size, on_error, first, runs=kinds)
     for region in reader.read_part(part.stop, part.skips_left):
         yield region, None
     part.reached, part.skips_left = reader.reached, reader.skips_left

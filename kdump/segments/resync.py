@@ -135,13 +135,11 @@ class ResyncReader:
         source: Source,
         start: int,
         end: int,
-        on_error: OnError,
-        first_offset: int | None,
+        on_error: OnError = "resync",
+        first_offset: int | None = None,
         *,
-        limit: int | None,
         runs: RunKinds | None = None,
     ) -> None:
-        self._limit = limit
         self._source, self._start, self._end, self._on_error = source, start, end, on_error
         self._next_offset = first_offset
         self._window = Window(source, end)
@@ -189,8 +187,7 @@ class ResyncReader:
             yield padding(self._source, position, self._end)
 
     def _walk(self, position: int) -> Iterator[Region]:
-        limit = self._source.limit if self._limit is None else self._limit
-        return walk(self._source, position, self._end, self._window, limit=limit, runs=self._runs, stop=self._stop)
+        return walk(self._source, position, self._end, self._window, runs=self._runs, stop=self._stop)
 
     def _fault(self, region: Region) -> Damage | Trailing | None:
         """Return the damage of a region; None for padding, for a valid batch and for a run that begins with one."""
@@ -460,12 +457,12 @@ def zero_tail(source: Source, start: int, end: int) -> int:
 def guess(source: Source, part: SegmentPart) -> int | None:
     """Return the position of a valid batch in a part, probably of its first, or None (:meth:`ResyncReader.guess`)."""
     alike = source.read(BEFORE_EPOCH, record_layout.UP_TO_MAGIC - BEFORE_EPOCH)
-    return ResyncReader(source, part.start, source.size, "resync", None, limit=None).guess(part.stop, alike)
+    return ResyncReader(source, part.start, source.size).guess(part.stop, alike)
 
 
 def possible_batches(source: Source, start: int, end: int) -> Iterator[int]:
     """Yield the positions from ``start`` to ``end`` at which a batch with consistent fields and any checksum starts."""
-    reader = ResyncReader(source, start, end, "resync", None, limit=None)
+    reader = ResyncReader(source, start, end)
     return (position for position in reader.places(start, end) if reader.consistent_end(position) is not None)
 
 
@@ -474,7 +471,7 @@ def raise_above_limit(source: Source, region: Region) -> None:
     if not isinstance(region, Damage) or region.kind != "limit":
         return
     start = region.position
-    if ResyncReader(source, start, source.size, "resync", None, limit=None).is_credible(start):
+    if ResyncReader(source, start, source.size).is_credible(start):
         size = record_layout.LOG_OVERHEAD.read(source.read(start, record_layout.LOG_OVERHEAD.size)).size
         raise UnreadableError(
             source.name,
@@ -490,7 +487,6 @@ def read(
     *,
     on_error: OnError = "stop",
     first_offset: int | None = None,
-    limit: int | None = None,
     runs: RunKinds | None = None,
 ) -> Iterator[Region]:
     """Yield the regions of a segment. Batches are checked: magic, size, codec, checksum (of Entries only the first).
@@ -498,10 +494,10 @@ def read(
     ``on_error`` selects the end of a damaged range. "stop": the end of the file. "skip": the end of the bad batches
     by their length fields. "resync": the next valid batch. Without it, or for an impossible length, the range ends
     before the zeros at the end of the file. If damage begins at ``start``, the missing offsets begin with
-    ``first_offset``. A batch of more than ``limit`` bytes (default: of the source) is damage. ``runs``: see ``walk``.
+    ``first_offset``. A batch above the limit of the source is damage. ``runs``: see ``walk``.
     """
     end = source.size if end is None else min(end, source.size)
-    return ResyncReader(source, start, end, on_error, first_offset, limit=limit, runs=runs).read()
+    return ResyncReader(source, start, end, on_error, first_offset, runs=runs).read()
 
 
 def of_segment(segment: Segment, runs: RunKinds | None = None) -> Iterator[Region]:

@@ -179,7 +179,7 @@ class _PartWork(Generic[R]):
         source = self._source
         first = None if piece.start else self._first_offset
         runs = DATA if source.limit >= compression.DEFAULT_LIMIT else None
-        reader = ResyncReader(source, start.reached, source.size, "resync", first, limit=None, runs=runs)
+        reader = ResyncReader(source, start.reached, source.size, "resync", first, runs=runs)
         made = self._make(readable(reader.read_part(piece.stop, start.skips_left)))
         return _MadeOfPart(made, failures[0] if failures else None, _Before(reader.reached, reader.skips_left))
 

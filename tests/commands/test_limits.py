@@ -97,7 +97,8 @@ def regions(path, limit=compression.DEFAULT_LIMIT):
     """Read a whole segment; return its regions, including damage of records."""
     found = []
     with LocalFile(path) as source:
-        for region in read(source, limit=limit):
+        source.limit = limit
+        for region in read(source):
             found.append(region)
             if isinstance(region, RecordBatch):
                 try:
@@ -337,7 +338,8 @@ def test_a_batch_that_is_larger_than_the_limit_is_damage(tmp_path):
     assert (large.kind, large.at) == ("limit", 8)
     assert [region.base_offset for region in rest] == []
     with LocalFile(path) as source:
-        kinds = [type(region).__name__ for region in read(source, limit=MIB, on_error="skip")]
+        source.limit = MIB
+        kinds = [type(region).__name__ for region in read(source, on_error="skip")]
     assert kinds == ["Damage", "Batch"]
     done = bounded(300 * MIB, "--files", path, "--max-batch-bytes", MIB)
     assert done.returncode == 1

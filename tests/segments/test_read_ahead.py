@@ -196,7 +196,7 @@ def test_a_search_through_damage_ends_with_the_stream(monkeypatch):
     monkeypatch.setattr(chunks, "IN_FLIGHT", COUNT)  # the threads reach the damage though nothing is read
     source = Endless()
     revocable = Signalling(source)
-    reader = resync.ResyncReader(revocable, 0, source.size, "resync", 0, limit=None, runs=PLAIN_DATA)
+    reader = resync.ResyncReader(revocable, 0, source.size, "resync", 0, runs=PLAIN_DATA)
     with closing(read_ahead.read(reader.read(), revocable, source.size, unpack=True)) as stream:
         next(stream)
         assert source.searching.wait(PATIENCE)

@@ -100,7 +100,7 @@ def segment(data: bytes) -> None:
     """Read a segment in every way; each byte belongs to exactly one region."""
     for on_error in ON_ERROR:
         position = 0
-        for region in read(Memory(data), on_error=on_error, limit=LIMIT):
+        for region in read(Memory(data), on_error=on_error):
             if region.position != position or region.size <= 0:
                 raise Broken(f"{on_error}: a region at {region.position}, expected at {position}: {region}")
             position += region.size

@@ -189,7 +189,7 @@ def outcome(regions, to):
 def test_a_run_of_batches_replays_as_batch_after_batch(folder):
     for path in sorted(folder.glob("*.log")):
         with LocalFile(path) as source:
-            reader = ResyncReader(source, 0, source.size, "resync", None, limit=None, runs=PLAIN_DATA)
+            reader = ResyncReader(source, 0, source.size, runs=PLAIN_DATA)
             runs, batches = list(reader.read()), list(resync.read(source))
         assert len(runs) < len(batches) or not kernel.COMPILED
         first, end = batches[0].base_offset, batches[-1].last_offset + 1
