@@ -26,18 +26,18 @@ from kdump.primitives.terminal import harmless, terminal_width
 from kdump.printers.printer import PrintOptions
 from kdump.records.record_batch import misnumbered
 from kdump.rows import columns as rows
-from kdump.rows.redaction import Secrets
+from kdump.rows.redaction import Secrets, bare
 from kdump.rows.selection import DamagedRange, SegmentFacts, SelectedBatch
 from kdump.segments.lazy_records import ReadAgain
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from kdump.formats.record import Record
     from kdump.log_dirs.partition import Partition
     from kdump.records.field_map import FieldBytes
     from kdump.records.record_batch import RecordBatch
-    from kdump.rows.redaction import Redactor
+    from kdump.rows.redaction import AnyDamage, Redactor
     from kdump.segments.regions import Damage
 
 
@@ -148,7 +148,7 @@ def command(
         return run.status
     if held is not None and damage is not None:
         where = f"{_offsets(held)} has a correct CRC, but a broken record"
-        run.damage(f"{what} cannot be read: {where}: {hide.error(damage, held.file).reason}")
+        run.damage(f"{what} cannot be read: {where}: {hide.damage(damage, held.file).reason}")
         return run.status
     run.statuses.add(ExitStatus.ABSENT)
     removed = "does not have this record: compaction removed it"
@@ -218,19 +218,8 @@ class Hide:
             return False
         return self.secrets is None or not self.secrets.may_be_in(file, damage)
 
-    def damage(self, damage: Damage, file: SegmentFacts) -> Damage:
-        if self._shows_values(file, damage):
-            return damage
-        from kdump.rows.redaction import bare
-
-        return bare(damage)
-
-    def error(self, damage: DamageError, file: SegmentFacts) -> DamageError:
-        if self._shows_values(file, damage):
-            return damage
-        from kdump.rows.redaction import bare
-
-        return bare(damage)
+    def damage(self, damage: AnyDamage, file: SegmentFacts) -> AnyDamage:
+        return damage if self._shows_values(file, damage) else bare(damage)
 
 
 def show(
@@ -249,7 +238,7 @@ def show(
         try:
             _write_bytes(hide.parts(item, offset), out, terminal_width() if is_terminal() else None)
         except DamageError as damage:
-            run.damage(f"{item.file.name}: batch at byte {item.batch.position}: {hide.error(damage, item.file)}")
+            run.damage(f"{item.file.name}: batch at byte {item.batch.position}: {hide.damage(damage, item.file)}")
         return
     if offset is None:
         item = item._replace(records=whole(item.batch))
@@ -268,12 +257,14 @@ def show(
 
     if offset is None:
         for column in rows.BATCH:
-            _line(out, column, cell(column, item, None, "auto"))
+            text = cell(column, item, None, "auto")
+            _write(out, column, None if text is None else [text])
         out.write(b"\n")
     for number, record in enumerate(item.records):
         out.write(b"\n" if number else b"")
         for column in hide.columns:
-            _pieces(out, column, cell_in_pieces(column, item, record, "auto"))
+            pieces = cell_in_pieces(column, item, record, "auto")  # an escaped payload can take four times its size
+            _write(out, column, None if pieces is None else map(harmless, pieces()))
 
 
 def _tables(item: SelectedBatch, hide: Hide, *, batch: bool) -> None:
@@ -307,16 +298,14 @@ ROOM: Final = 8
 """NAME is the width of the column of names, ROOM the minimum width of that of values."""
 
 
-def _line(out: BinaryIO, column: rows.Column, text: str | None) -> None:
-    if text is not None or not column.optional:
-        _write(out, column, ["null" if text is None else text])
-
-
-def _write(out: BinaryIO, column: rows.Column, pieces: Iterable[str]) -> None:
+def _write(out: BinaryIO, column: rows.Column, pieces: Iterable[str] | None) -> None:
+    """Print a cell in pieces. None prints null, unless the column is optional."""
+    if pieces is None and column.optional:
+        return
     out.write(f"{column.name:<{NAME}} ".encode())
     room = max(terminal_width() - NAME - 1, ROOM) if is_terminal() and column.name != "file" else 0
     left = room
-    for text in pieces:
+    for text in ["null"] if pieces is None else pieces:
         for part in text if room > 0 and not text.isascii() else [text]:
             rest = part
             while room > 0 and len(rest.encode("utf-8", "replace")) > left:
@@ -326,14 +315,6 @@ def _write(out: BinaryIO, column: rows.Column, pieces: Iterable[str]) -> None:
             out.write(rest.encode())
             left -= len(rest.encode("utf-8", "replace"))
     out.write(b"\n")
-
-
-def _pieces(out: BinaryIO, column: rows.Column, pieces: Callable[[], Iterator[str]] | None) -> None:
-    """Print a cell in pieces: an escaped payload can take four times its size. None prints null, unless optional."""
-    if pieces is None:
-        _line(out, column, None)
-        return
-    _write(out, column, map(harmless, pieces()))
 
 
 def covering(partitions: list[Partition], offset: int) -> tuple[SelectedBatch | None, DamageError | None]:
