@@ -95,13 +95,7 @@ MOST_SECONDS: Final = 10**8
 @shared.EVERY_REPLICA
 @shared.add(shared.REMOTE)
 @AT
-@click.option(
-    "--isolation",
-    type=click.Choice(("read_uncommitted", "read_committed")),
-    default="read_uncommitted",
-    show_default=True,
-    help="read_committed ends at the last stable offset, and leaves out aborted and control records.",
-)
+@shared.FILTERS["isolation"]
 @click.option(
     "--out-of-order",
     is_flag=True,
