@@ -75,7 +75,6 @@ def inputs(*more: str, paths: Decorator = PATHS) -> list[Decorator]:
 
 
 FORM: Final = form()
-INPUTS: Final = inputs()
 
 
 class Answering:

@@ -18,7 +18,7 @@ from kdump.printers.quantities import exact_size, pace
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from kdump.broker_start.outcome import BrokerStart, LogStart, StartCause
+    from kdump.broker_start.outcome import BrokerStart, StartCause
     from kdump.findings import Finding
     from kdump.findings.verdict import StartVerdict
 
@@ -118,7 +118,6 @@ class CheckSummary:
         """The files and folders that prevent a broker's start."""
         self.unchecked = 0
         """The number of batches whose records were not checked because of a limit."""
-        self.commonplace: Counter[str] = Counter()
         self.verdicts: list[StartVerdict] = []
         """The verdicts of the brokers, one for each dry start."""
         self.is_of_indexes = False
@@ -145,8 +144,6 @@ class CheckSummary:
             self.unchecked += finding.code == Code.LIMIT
             if finding.fatal:
                 self.fatal.append(finding.file)
-            if finding.is_remark and finding.code in COMMONPLACE:
-                self.commonplace[finding.kind] += 1
 
     @property
     def findings(self) -> int:
@@ -476,22 +473,18 @@ def start_lines(start: BrokerStart) -> Iterator[dict[str, object]]:
         "unknown": [_cause(cause) for cause in start.unknown],
     }
     for log in start.logs:
-        yield _log(log)
-
-
-def _log(log: LogStart) -> dict[str, object]:
-    return {
-        "kind": "startLog",
-        "version": START_VERSION,
-        "topic": _text(log.topic),
-        "partition": log.partition,
-        "folder": _text(log.folder),
-        "logDir": _text(log.log_dir),
-        "outcome": log.outcome,
-        "logStartOffset": log.log_start_offset,
-        "logEndOffset": log.log_end_offset,
-        "causes": [_cause(cause) for cause in log.causes],
-    }
+        yield {
+            "kind": "startLog",
+            "version": START_VERSION,
+            "topic": _text(log.topic),
+            "partition": log.partition,
+            "folder": _text(log.folder),
+            "logDir": _text(log.log_dir),
+            "outcome": log.outcome,
+            "logStartOffset": log.log_start_offset,
+            "logEndOffset": log.log_end_offset,
+            "causes": [_cause(cause) for cause in log.causes],
+        }
 
 
 def _cause(cause: StartCause) -> dict[str, object]:
