@@ -115,13 +115,9 @@ MARK_EVERY: Final = 1 << 16
 
 def offset_index_is_sane(state: StateDialect, path: str, index: OffsetIndex) -> None:
     """Raise DamageError if the last offset is too low, or the size wrong (``OffsetIndex.sanityCheck``)."""
-    if index.count and (last := index[index.count - 1].offset) < index.base_offset + state.sanity_above_base:
-        raise DamageError(
-            "sanity check",
-            f"{path}: the last offset is too low",
-            expected=f"{index.base_offset + state.sanity_above_base} or more",
-            found=last,
-        )
+    least = index.base_offset + state.sanity_above_base
+    if index.count and (last := index[index.count - 1].offset) < least:
+        raise _insane(f"{path}: the last offset is too low", f"{least} or more", last)
     _holds_whole_entries(path, index)
 
 
@@ -130,30 +126,22 @@ def time_index_is_sane(path: str, index: TimeIndex) -> None:
     if index.count:
         first, last = index[0], index[index.count - 1]
         if last.timestamp < first.timestamp:
-            raise DamageError(
-                "sanity check",
-                f"{path}: the last timestamp is below the first",
-                expected=f"{first.timestamp} or more",
-                found=last.timestamp,
-            )
+            least = first.timestamp
+            raise _insane(f"{path}: the last timestamp is below the first", f"{least} or more", last.timestamp)
         if last.offset < index.base_offset:
-            raise DamageError(
-                "sanity check",
-                f"{path}: the last offset is below the first",
-                expected=f"{index.base_offset} or more",
-                found=last.offset,
-            )
+            least = index.base_offset
+            raise _insane(f"{path}: the last offset is below the first", f"{least} or more", last.offset)
     _holds_whole_entries(path, index)
 
 
 def _holds_whole_entries(path: str, index: OffsetIndex | TimeIndex) -> None:
     if index.ragged:
-        raise DamageError(
-            "sanity check",
-            f"{path}: the size is not a multiple of {index.layout.size}",
-            expected=f"a multiple of {index.layout.size} bytes",
-            found=len(index.data),
-        )
+        size = index.layout.size
+        raise _insane(f"{path}: the size is not a multiple of {size}", f"a multiple of {size} bytes", len(index.data))
+
+
+def _insane(reason: str, expected: str, found: int) -> DamageError:
+    return DamageError("sanity check", reason, expected=expected, found=found)
 
 
 class OffsetEntries:
