@@ -76,6 +76,12 @@ __all__ = [
     "verify_index",
 ]
 _OF_API = ("CheckReport", "Log", "LogBatch", "LogRecord", "SalvageReport", "check", "open", "salvage", "verify_index")
+_MODULES = {
+    **dict.fromkeys(_OF_API, "kdump.api"),
+    "scan": "kdump.queries.lazy_frame",
+    **dict.fromkeys(("QueryResult", "sql"), "kdump.queries.result"),
+}
+"""Public name -> its module. The module of the others is kdump.questions."""
 __version__ = "0.1.0"
 
 
@@ -85,26 +91,12 @@ def __dir__() -> list[str]:
 
 def __getattr__(name: str) -> Any:
     """Import the module of a public name when the name is first used. The command line starts faster this way."""
-    if name in _OF_API:
-        from kdump import api
-
-        return getattr(api, name)
-    if name == "errors":
+    if name in __all__:
         from importlib import import_module
 
-        return import_module("kdump.errors")
-    if name == "scan":
-        from kdump.queries.lazy_frame import scan
-
-        return scan
-    if name in {"sql", "QueryResult"}:
-        from kdump.queries import result
-
-        return getattr(result, name)
-    if name in __all__:
-        from kdump import questions
-
-        return getattr(questions, name)
+        if name == "errors":
+            return import_module("kdump.errors")
+        return getattr(import_module(_MODULES.get(name, "kdump.questions")), name)
     from importlib.machinery import PathFinder
 
     if PathFinder.find_spec(f"kdump.{name}", __path__) is None:  # importing a submodule calls this function first

@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, make_dataclass
 from datetime import UTC, datetime, timedelta
-from functools import partial
+from functools import cached_property, partial
 from itertools import chain
 from operator import index
 from os import PathLike, fsdecode
@@ -349,8 +349,6 @@ class Log:
     ) -> None:
         self._paths, self._wanted, self._filter, self._on_error = paths, wanted, taken, on_error
         self._every_replica, self._limit, self._decoding = every_replica, limit, decoding
-        self._made_decoder: PayloadDecoder | None = None
-        self._made_typed: TypedColumns | None = None
         self.damage: list[tuple[str, Damage]] = []
         self.notes: list[str] = []
 
@@ -455,7 +453,7 @@ class Log:
         from kdump.arrow.columns import schema_of
 
         none = columns is not None and not (columns := tuple(several(columns)))
-        typed = self._typed()
+        typed = self._typed
         names = stream.names(("topic",) if none else columns, decoded=self._decoding is not None, typed=typed)
         reader, partitions, lost = self._begin(Take.RECORDS, form)
         rows = stream.RowStream(reader, names, lost, typed=typed)
@@ -473,7 +471,7 @@ class Log:
         from kdump.arrow import stream
         from kdump.arrow.columns import schema_of
 
-        typed = self._typed()
+        typed = self._typed
         names = stream.names(None, decoded=self._decoding is not None, typed=typed)
         return schema_of(names, typed).__arrow_c_schema__()
 
@@ -525,7 +523,7 @@ class Log:
         self, take: Take, form: str = ""
     ) -> tuple[PartitionReader, Iterator[Partition], Callable[[DamagedRange], None]]:
         """Begin an iteration. Return the reader, the partitions, and the function that receives damaged ranges."""
-        self._typed()
+        self._typed  # noqa: B018  raises UsageError for an unknown subject
         damage: list[tuple[str, Damage]] = []
         notes: list[str] = []
         self.damage, self.notes = damage, notes
@@ -534,20 +532,17 @@ class Log:
             take,
             on_error=self._on_error,
             report=Reporter(damage=notes.append, wrong=notes.append, note=notes.append),
-            decoder=self._decoder(),
+            decoder=self._decoder,
         )
         return reader, self._partitions(notes, self._wanted.for_form(form)), partial(_add_damage, damage)
 
+    @cached_property
     def _decoder(self) -> PayloadDecoder | None:
-        if self._decoding is not None and self._made_decoder is None:
-            self._made_decoder = self._decoding.decoder(self._paths, self._wanted)
-        return self._made_decoder
+        return None if self._decoding is None else self._decoding.decoder(self._paths, self._wanted)
 
+    @cached_property
     def _typed(self) -> TypedColumns | None:
-        decoder = self._decoder()
-        if self._made_typed is None and self._decoding is not None and decoder is not None:
-            self._made_typed = self._decoding.typed(decoder)
-        return self._made_typed
+        return None if self._decoding is None or self._decoder is None else self._decoding.typed(self._decoder)
 
     def _partitions(self, notes: list[str], wanted: Wanted) -> Iterator[Partition]:
         """Yield each partition once, or every replica. ``notes`` receives the skipped replicas and missing topics."""
