@@ -315,14 +315,10 @@ def _pairs(request: ReportRequest, logs: Iterable[Partition], report: Reporter) 
         owners.setdefault(key, []).extend(Place(log, state) for log in held)
     if len(owners) < 2:
         return None
-    names = [",".join(dict.fromkeys(map(_place_name, places))) for places in owners.values()]
+    names = [",".join(dict.fromkeys(place.log_dir.path for place in places)) for places in owners.values()]
     replicas = [
         [BrokerReplica(name, place) for place in places] for name, places in zip(names, owners.values(), strict=True)
     ]
     found = replica_diff.pairs(replica_diff.by_partition(replicas))
     lines = replica_diff.compare_all(found, records=False, report=Reporter(report.damage, fail=report.fail))
     return ReportAnswer(request.line("diff", paths=names), list(lines))
-
-
-def _place_name(place: Place) -> str:
-    return place.log_dir.path

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from operator import itemgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.answers.disk_usage import PartitionUsage
@@ -53,7 +54,8 @@ class TimeAxis(NamedTuple):
 def time_axis(lines: Sequence[Line], at: int) -> TimeAxis | None:
     """Return the time axis of the hourly lines up to the time ``at`` (ms), or None if no line has such a time."""
     end = min(at, _LAST)
-    known = sorted((line for line in lines if line["hourMs"] is not None and line["hourMs"] <= end), key=_hour)
+    dated = (line for line in lines if line["hourMs"] is not None and line["hourMs"] <= end)
+    known = sorted(dated, key=itemgetter("hourMs"))
     if not known:
         return None
     early, seen = _EARLY * sum(line["bytes"] for line in known), 0
@@ -70,11 +72,6 @@ def time_axis(lines: Sequence[Line], at: int) -> TimeAxis | None:
     axis = TimeAxis(start, width * HOUR, length, 0)
     left = sum(line["records"] for line in lines if axis.bucket(line["hourMs"]) is None)
     return axis._replace(left_out=left)
-
-
-def _hour(line: Line) -> int:
-    hour: int = line["hourMs"]
-    return hour
 
 
 def largest(sizes: Counter[str], most: int) -> list[str]:

@@ -16,8 +16,6 @@ from kdump.report import series
 from kdump.report.verdicts import verdicts
 
 if TYPE_CHECKING:
-    from collections import Counter
-
     from kdump.report.document import LogDirReport
 
 STYLES: Final = {"bad": "bold red", "warn": "yellow", "info": "cyan", "good": "green"}
@@ -38,7 +36,7 @@ _EIGHTHS: Final = " ▏▎▍▌▋▊▉"
 
 
 def draw(report: LogDirReport, out: IO[str]) -> None:
-    console = Quiet(file=out, highlight=False, width=None if out.isatty() else LINE)
+    console = Quiet(file=out, width=None if out.isatty() else LINE)
     paths = ", ".join(map(harmless_line, report.paths))
     console.print(Text(f"{paths} at {time(report.at)}", style="bold"), soft_wrap=True)
     for one in verdicts(report):
@@ -51,7 +49,7 @@ def draw(report: LogDirReport, out: IO[str]) -> None:
         for command in one.commands:
             console.print(Text(f"{'':{WORD}}  {harmless_line(command)}", style="none"), soft_wrap=True)
     console.print()
-    _bars(console, "Bytes of log by topic", series.bytes_by_topic(report), report)
+    _bars(console, report)
     _forecast(console, report)
 
 
@@ -90,13 +88,14 @@ def _folded(console: Quiet, text: str, before: int = 0) -> list[str]:
     return folded(text, min(console.width, MEASURE) - before, indent=0) if console.is_terminal else [text]
 
 
-def _bars(console: Quiet, title: str, sizes: Counter[str], report: LogDirReport) -> None:
+def _bars(console: Quiet, report: LogDirReport) -> None:
+    sizes = series.bytes_by_topic(report)
     topics = series.largest(sizes, TOPICS)
     if not topics:
         return
     axis = series.time_axis(report.lines("stats", "hour"), report.at)
     span = f"; one column is {axis.step}, the first begins at {time(axis.start)}" if axis else ""
-    for line in _folded(console, f"{title}{span}"):
+    for line in _folded(console, f"Bytes of log by topic{span}"):
         console.print(Text(line, style="bold"), soft_wrap=True)
     names = [_shortened(harmless_line(topic), max(NAME, console.width // 4)) for topic in topics]
     widest = max(map(len, names))
