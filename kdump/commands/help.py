@@ -129,14 +129,10 @@ def _listing(ctx: click.Context) -> str:
 
 def _page(text: str) -> None:
     """Print a page without link targets: on a terminal formatted, elsewhere as in the file without fences."""
-    shown = _without_targets(text)
+    shown = re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", text)
     if not is_terminal():
         click.echo(re.sub(r"^```.*\n", "", shown, flags=re.MULTILINE))
         return
     from kdump.printers import answer_terminal
 
     answer_terminal.draw_page(shown, sys.stdout)
-
-
-def _without_targets(text: str) -> str:
-    return re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", text)

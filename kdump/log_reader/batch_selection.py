@@ -11,7 +11,7 @@ from kdump import kernel
 from kdump.errors import DamageError, LimitError
 from kdump.formats.record import MANY_HEADERS
 from kdump.formats.record_layout import CODEC_MASK, MAGIC_2
-from kdump.log_reader.filter import Prefilter
+from kdump.log_reader.filter import DecodedSearch, Prefilter
 from kdump.primitives import compression
 from kdump.primitives.compression import LIMIT_OPTION
 from kdump.records.magic_2 import Batch
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from kdump.formats.record import Record
     from kdump.kernel.records import Cursor
-    from kdump.log_reader.filter import DecodedSearch, Filter
+    from kdump.log_reader.filter import Filter
     from kdump.records.record_batch import Batches, RecordBatch
     from kdump.rows.selection import SegmentFacts
     from kdump.segments.batch_runs import Run
@@ -254,8 +254,6 @@ class BatchSelection:
 
     def _search_of(self, file: SegmentFacts) -> DecodedSearch | None:
         if self._search is None and file.decoder is not None:
-            from kdump.log_reader.filter import DecodedSearch
-
             self._search = DecodedSearch(file.decoder, file.topic or "")
         return self._search
 

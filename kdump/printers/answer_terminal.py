@@ -36,7 +36,7 @@ def draw(tables: Iterable[AnswerTable], out: IO[str], width: int | None = None, 
     than ``WHOLE`` are shortened. Below the rows are the names of these columns. If a table has fewer than ``MANY``
     rows, and its sentences do not fit beside the other cells at width ``WHOLE``, it has a line per field instead.
     """
-    console = Quiet(file=out, highlight=False, width=width)
+    console = Quiet(file=out, width=width)
     for number, table in enumerate(tables):
         if number:
             console.print()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Final
 
 from kdump.formats.record import LARGE
@@ -14,7 +15,7 @@ from kdump.rows import values
 from kdump.rows.columns import DAMAGE, SHOWN
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from kdump.formats.record import Record
     from kdump.rows.columns import Column
@@ -46,7 +47,7 @@ def rows(
         for at, column in varying:
             if most is not None and record.size >= LARGE:
                 pieces = cell_in_pieces(column, item, record, encoding)
-                row[at] = None if pieces is None else beginning(pieces(), most)
+                row[at] = None if pieces is None else "".join(islice(chain.from_iterable(pieces()), most))
             else:
                 row[at] = cell(column, item, record, encoding)
         yield row.copy()
@@ -111,16 +112,6 @@ def cell_in_pieces(
         return to_pieces(value, encoding).texts
     shown = cell(column, item, record, encoding)
     return None if shown is None else lambda: iter((shown,))
-
-
-def beginning(pieces: Iterable[str], most: int) -> str:
-    """Return the first ``most`` characters of a text that is given in pieces."""
-    text = ""
-    for piece in pieces:
-        text += piece
-        if len(text) >= most:
-            break
-    return text[:most]
 
 
 def quoted_in_pieces(pieces: Callable[[], Iterator[str]] | None) -> Iterator[str]:

@@ -266,18 +266,17 @@ def _yaml(value: Mapping[str, Any], indent: str) -> Iterator[str]:
                 yield f"{indent}  - {first}"
                 yield from (f"{indent}    {line}" for line in rest)
         else:
-            yield f"{indent}{_key(key)}: {json.dumps(item) if not isinstance(item, _Plain) else item.text}"
+            yield f"{indent}{_key(key)}: {item if isinstance(item, _Plain) else json.dumps(item)}"
 
 
 def _key(key: str) -> str:
     return key if re.fullmatch(r"[A-Za-z][\w.-]*", key, re.ASCII) else json.dumps(key)
 
 
-class _Plain:
-    """A value that is not quoted in YAML."""
+class _Plain(str):
+    """A text that is not quoted in YAML."""
 
-    def __init__(self, text: str) -> None:
-        self.text = text
+    __slots__ = ()
 
 
 def _users(image: ClusterImage) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, BinaryIO, Final
 
@@ -24,7 +25,6 @@ class HidingPrinter(Printer):
 
     def __init__(self, printer: Printer) -> None:
         self._printer = printer
-        self._secrets: Secrets | None = None
         self.shows_damage = printer.shows_damage
         self.begin, self.go_on, self.lost, self.end = printer.begin, printer.go_on, printer.lost, printer.end  # type: ignore[method-assign]  # unchanged
 
@@ -32,7 +32,7 @@ class HidingPrinter(Printer):
         return None if self._hides(item) else self._printer.make(item, run)
 
     def found(self, item: SelectedBatch, made: MadeLines | None = None) -> None:
-        if not self._hides(item) or self._secrets is None:
+        if not self._hides(item):
             self._printer.found(item, made)
             return
         for one in self._secrets.without(item):
@@ -40,17 +40,16 @@ class HidingPrinter(Printer):
 
     def hides_in(self, item: DamagedRange) -> bool:
         """Return whether the values in a damaged range may be parts of secrets."""
-        return may_hold_secrets(item.file.topic) and self._of_secrets().may_be_in(*item)
+        return may_hold_secrets(item.file.topic) and self._secrets.may_be_in(*item)
 
     def _hides(self, item: SelectedBatch) -> bool:
-        return may_hold_secrets(item.file.topic) and self._of_secrets().mask(item) is not None
+        return may_hold_secrets(item.file.topic) and self._secrets.mask(item) is not None
 
-    def _of_secrets(self) -> Secrets:
-        if self._secrets is None:
-            from kdump.rows.redaction import Secrets
+    @cached_property
+    def _secrets(self) -> Secrets:
+        from kdump.rows.redaction import Secrets
 
-            self._secrets = Secrets()
-        return self._secrets
+        return Secrets()
 
 
 def _of_class(module: str, name: str) -> Callable[[BinaryIO, PrintOptions], Printer]:

@@ -60,9 +60,9 @@ NEEDED: Final = (
 class Quiet(Console):
     """A console of rich, by default as wide as the terminal, that raises BrokenPipeError for a closed pipe."""
 
-    def __init__(self, *, file: IO[str] | None = None, width: int | None = None, highlight: bool = False) -> None:
+    def __init__(self, *, file: IO[str] | None = None, width: int | None = None) -> None:
         columns = terminal_width() if width is None else width
-        super().__init__(file=file, width=columns, height=HEIGHT, highlight=highlight)
+        super().__init__(file=file, width=columns, height=HEIGHT, highlight=False)
 
     def on_broken_pipe(self) -> None:
         raise BrokenPipeError
@@ -74,7 +74,7 @@ class Tables(Printer):
     shows_damage = True
 
     def __init__(self, out: IO[str], options: PrintOptions) -> None:
-        self.console = Quiet(file=out, highlight=False, width=None if out.isatty() else WIDEST)
+        self.console = Quiet(file=out, width=None if out.isatty() else WIDEST)
         self._options = options
         self.columns, self.batches, self.redactor = options.columns, options.batches, options.redactor
         self._rows: list[list[Text | str] | Text] = []
@@ -259,8 +259,7 @@ class Tables(Printer):
     def _settle(self) -> list[int]:
         """Return the column widths for ``_rows``. The first ones fit the console; later only numbers widen columns."""
         widths = self._widths or [len(column.name) for column in self.columns]
-        numbers = [at for at, column in enumerate(self.columns) if column.type in NUMBERS]
-        measured = range(len(widths)) if self._widths is None else numbers
+        measured = range(len(widths)) if self._widths is None else self._numbers
         widths = [*widths]
         for row in self._rows:
             if not isinstance(row, Text):
@@ -269,7 +268,7 @@ class Tables(Printer):
         if self._widths is None:
             if not self._plain and sum(widths) + WIDE_GAP * len(widths) >= self.console.width:
                 self._gap = NARROW_GAP
-            texts = [at for at in measured if at not in numbers]
+            texts = [at for at in measured if at not in self._numbers]
             times = [at for at in texts if self.columns[at].name == TIME]
             least = [
                 min(width, max(len(column.name), LEAST)) if at in texts and at not in times else width

@@ -180,8 +180,6 @@ def holds_large(records: object) -> bool:
 
 
 def _largest(records: BatchRecords) -> int:
-    from kdump.kernel.records import Sizes
-
     reader = Sizes()
     reader.begin(records.data, records.start, records.batch.header, ())
     return reader.largest()

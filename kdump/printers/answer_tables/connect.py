@@ -10,26 +10,25 @@ from kdump.primitives.timestamps import iso_or_ms
 from kdump.printers.answer_lines import AnswerTable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator, Sequence
 
     from kdump.answers.collector import AnswerLine
 
 
-def tables(lines: Iterable[AnswerLine]) -> Iterator[AnswerTable]:
-    known = list(lines)
-    if connectors := [_connector(line) for line in known if isinstance(line, ConnectorLine)]:
+def tables(lines: Sequence[AnswerLine]) -> Iterator[AnswerTable]:
+    if connectors := [_connector(line) for line in lines if isinstance(line, ConnectorLine)]:
         heads = ("connector", "type", "state", "target state", "worker", "tasks", "class")
         yield AnswerTable("", heads, connectors, right=frozenset({"tasks"}), spare=("class", "worker"))
     if tasks := [
         (line.connector, line.task, line.state or "no state", line.worker_id, (line.trace or "").split("\n")[0])
-        for line in known
+        for line in lines
         if isinstance(line, ConnectTaskLine)
     ]:
         heads_of_tasks = ("connector", "task", "state", "worker", "why")
         yield AnswerTable("Tasks", heads_of_tasks, tasks, right=frozenset({"task"}), spare=("worker",))
     if offsets := [
         (line.connector, _shown(line.partition), _shown(line.offset), iso_or_ms(line.timestamp_ms))
-        for line in known
+        for line in lines
         if isinstance(line, SourceOffsetLine)
     ]:
         yield AnswerTable(

@@ -10,18 +10,17 @@ from kdump.printers.answer_lines import AnswerTable
 from kdump.schemas.store import HistoryLine, SubjectLine
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator, Sequence
 
     from kdump.answers.collector import AnswerLine
 
 
-def tables(lines: Iterable[AnswerLine]) -> Iterator[AnswerTable]:
-    known = list(lines)
-    if versions := [line for line in known if isinstance(line, SchemaLine)]:
+def tables(lines: Sequence[AnswerLine]) -> Iterator[AnswerTable]:
+    if versions := [line for line in lines if isinstance(line, SchemaLine)]:
         yield _versions(versions)
-    if subjects := [line for line in known if isinstance(line, SubjectLine)]:
+    if subjects := [line for line in lines if isinstance(line, SubjectLine)]:
         yield _subjects(subjects)
-    if history := [line for line in known if isinstance(line, HistoryLine)]:
+    if history := [line for line in lines if isinstance(line, HistoryLine)]:
         yield _history(history)
 
 

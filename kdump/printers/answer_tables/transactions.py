@@ -12,7 +12,7 @@ from kdump.primitives.timestamps import for_people, span
 from kdump.printers.answer_lines import AnswerTable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from kdump.answers.collector import AnswerLine
 
@@ -28,9 +28,8 @@ CLOCKS: Final = {
 NUMBERS: Final = frozenset({"from offset", "producer", "epoch", "timeout"})
 
 
-def tables(lines: Iterable[AnswerLine]) -> Iterator[AnswerTable]:
-    known = list(lines)
-    found = [line for line in known if isinstance(line, PartitionTransaction)]
+def tables(lines: Sequence[AnswerLine]) -> Iterator[AnswerTable]:
+    found = [line for line in lines if isinstance(line, PartitionTransaction)]
     found.sort(key=lambda one: (ORDER.index(one.state), -one.held_back))
     counts = Counter(one.state for one in found)
     held_offsets = sum(one.held_back for one in found)
@@ -40,13 +39,13 @@ def tables(lines: Iterable[AnswerLine]) -> Iterator[AnswerTable]:
         title, COLUMNS, [_row(one) for one in found], NUMBERS, list(_commands(found)), ("epoch", "producer")
     )
     differences = [
-        (f"{one.topic}-{one.partition}", one.log_dir, one.text) for one in known if isinstance(one, ReplicaDifference)
+        (f"{one.topic}-{one.partition}", one.log_dir, one.text) for one in lines if isinstance(one, ReplicaDifference)
     ]
     if differences:
         yield AnswerTable(
             f"{many(len(differences), 'difference')} between replicas", ("partition", "log dir", "what"), differences
         )
-    ids = [line for line in known if isinstance(line, TransactionalId)]
+    ids = [line for line in lines if isinstance(line, TransactionalId)]
     states = ", ".join(f"{count} {state}" for state, count in sorted(Counter(one.state for one in ids).items()))
     busy = [one for one in ids if one.partitions]
     if ids:
