@@ -83,59 +83,49 @@ _CELLS: Final[dict[str, Callable[[Any], Cell]]] = {
 """Field -> the function that makes its cell; the other fields are text."""
 
 
-def _columns(text: str) -> dict[str, str]:
-    """Return title -> field from a text: ``topic, log: logBytes`` has the titles ``topic`` and ``log``."""
-    pairs = (one.partition(": ") for one in text.split(", "))
-    return {title: field or title for title, _, field in pairs}
-
-
-def _of_lines(lines: Iterable[Line], columns: dict[str, str], **about: str) -> ReportTable:
+def _of_lines(
+    report: LogDirReport, answer: str, lines: Iterable[Line], columns: str, part: str, name: str, title: str
+) -> ReportTable:
+    """Return a table of lines of an answer. ``columns`` has titles and fields, such as ``topic, log: logBytes``."""
+    fields = {head: field or head for head, _, field in (one.partition(": ") for one in columns.split(", "))}
     found = list(lines)
-    rows = [[_CELLS.get(name, plain)(line[name]) for name in columns.values()] for line in found[:MOST]]
-    return ReportTable(columns=tuple(columns), rows=rows, left_out=len(found) - len(rows), **about)
+    rows = [[_CELLS.get(field, plain)(line[field]) for field in fields.values()] for line in found[:MOST]]
+    return ReportTable(part, name, title, report.command(answer), tuple(fields), rows, len(found) - len(rows))
 
 
-def _of_rows(rows: list[list[Cell]], columns: tuple[str, ...], **about: str) -> ReportTable:
-    return ReportTable(columns=columns, rows=rows[:MOST], left_out=max(0, len(rows) - MOST), **about)
+def _of_rows(
+    report: LogDirReport, answer: str, rows: list[list[Cell]], columns: tuple[str, ...], part: str, title: str
+) -> ReportTable:
+    left_out = max(0, len(rows) - MOST)
+    return ReportTable(part, answer, title, report.command(answer), columns, rows[:MOST], left_out)
 
 
 def _findings(report: LogDirReport) -> Iterator[ReportTable]:
-    columns = _columns("weight: level, file, check, byte: position, what is wrong: text, what to do: advice")
+    columns = "weight: level, file, check, byte: position, what is wrong: text, what to do: advice"
     order = list(WORDS)
     found = sorted(report.lines("check", "finding"), key=lambda line: order.index(line["level"]))
-    about = {"command": report.command("check"), "part": "findings"}
-    yield _of_lines(found, columns, name="findings", title="What is wrong", **about)
-    remarks = report.lines("check", "remark")
-    yield _of_lines(
-        remarks,
-        _columns("file, check, byte: position, what is wrong: text"),
-        name="remarks",
-        title="Remarks: worth knowing, although nothing is wrong",
-        **about,
-    )
+    yield _of_lines(report, "check", found, columns, "findings", "findings", "What is wrong")
+    columns = "file, check, byte: position, what is wrong: text"
+    title = "Remarks: worth knowing, although nothing is wrong"
+    yield _of_lines(report, "check", report.lines("check", "remark"), columns, "findings", "remarks", title)
 
 
 def _damage(report: LogDirReport) -> Iterator[ReportTable]:
-    command = f"{report.command('damage')} -o jsonl | jq 'select(.kind == \"damage\")'"
-    columns = _columns(
-        "file, byte: position, size, damage, reason, missing from: missingFrom, missing until: missingUntil"
-    )
+    columns = "file, byte: position, size, damage, reason, missing from: missingFrom, missing until: missingUntil"
     lines = report.lines("damage", "damage")
-    table = _of_lines(lines, columns, part="damage", name="damage", title="Damaged ranges", command=command)
+    table = _of_lines(report, "damage", lines, columns, "damage", "damage", "Damaged ranges")
     ranges = sum(line["ranges"] for line in report.lines("damage", "damagedFile"))
-    yield replace(table, left_out=ranges - len(table.rows))
+    command = f"{table.command} -o jsonl | jq 'select(.kind == \"damage\")'"
+    yield replace(table, command=command, left_out=ranges - len(table.rows))
 
 
 def _disk(report: LogDirReport) -> Iterator[ReportTable]:
-    columns = _columns("topic, partitions, replicas, log: logBytes, all files: allBytes, on disk: diskBytes")
+    columns = "topic, partitions, replicas, log: logBytes, all files: allBytes, on disk: diskBytes"
     lines = report.lines("du-topics", "topic")
-    command = report.command("du-topics")
-    yield _of_lines(lines, columns, part="disk", name="topics", title="Topics", command=command)
+    yield _of_lines(report, "du-topics", lines, columns, "disk", "topics", "Topics")
     yield _log_dirs(report)
-    others = _columns("path, what, bytes")
     lines = report.lines("du", "other")
-    command = report.command("du")
-    yield _of_lines(lines, others, part="disk", name="others", title="Beside the partitions", command=command)
+    yield _of_lines(report, "du", lines, "path, what, bytes", "disk", "others", "Beside the partitions")
 
 
 def _log_dirs(report: LogDirReport) -> ReportTable:
@@ -159,13 +149,12 @@ def _log_dirs(report: LogDirReport) -> ReportTable:
 
 
 def _partitions(report: LogDirReport) -> Iterator[ReportTable]:
-    columns = _columns(
+    columns = (
         "topic, partition, state, log dir: logDir, segments, log: logBytes, all files: allBytes, earliest, "
         "latest, oldest: oldestMs, newest: newestMs"
     )
     lines = report.lines("du", "partition")
-    about = {"part": "partitions", "name": "partitions", "title": "Partitions"}
-    yield _of_lines(lines, columns, command=report.command("du"), **about)
+    yield _of_lines(report, "du", lines, columns, "partitions", "partitions", "Partitions")
 
 
 def _batches(report: LogDirReport) -> Iterator[ReportTable]:
@@ -192,44 +181,40 @@ def _batches(report: LogDirReport) -> Iterator[ReportTable]:
                 plain(", ".join(f"{codec} {count:,}" for codec, count in sorted(codecs.items()))),
             ]
         )
-    about = {"part": "topics", "name": "stats", "title": "Batches and records of topics"}
-    yield _of_rows(rows, columns, command=report.command("stats"), **about)
+    yield _of_rows(report, "stats", rows, columns, "topics", "Batches and records of topics")
 
 
 def _retention(report: LogDirReport) -> Iterator[ReportTable]:
-    about = {"part": "retention", "command": report.command("retention")}
-    columns = _columns(
+    columns = (
         "topic, partition, base offset: baseOffset, bytes, reason, due: deletableAtMs, blocked by: blockedBy, "
         "blocks, why"
     )
     segments = report.lines("retention", "segment")
     goes = [line for line in segments if line["deletable"] or line["blocks"] or line["blockedBy"] is not None]
-    yield _of_lines(
-        goes, columns, name="deletable", title="Segments that are due, and segments that block them", **about
-    )
-    configs = _columns(
-        "topic, cleanup.policy: cleanupPolicy, retention.ms: retentionMs, retention.bytes: retentionBytes, from"
-    )
-    yield _of_lines(report.lines("retention", "topic"), configs, name="configs", title="Retention of topics", **about)
+    title = "Segments that are due, and segments that block them"
+    yield _of_lines(report, "retention", goes, columns, "retention", "deletable", title)
+    columns = "topic, cleanup.policy: cleanupPolicy, retention.ms: retentionMs, retention.bytes: retentionBytes, from"
+    lines = report.lines("retention", "topic")
+    yield _of_lines(report, "retention", lines, columns, "retention", "configs", "Retention of topics")
 
 
 def _transactions(report: LogDirReport) -> Iterator[ReportTable]:
-    columns = _columns(
+    columns = (
         "topic, partition, state, producer id: producerId, from offset: startOffset, last write: "
         "lastTimestampMs, held back: heldBack, transactional id: transactionalId, why, command to end it: abort"
     )
     lines = [
         {**line, "abort": line["abort"] or line["terminate"]} for line in report.lines("transactions", "transaction")
     ]
-    about = {"part": "transactions", "command": report.command("transactions")}
-    yield _of_lines(lines, columns, name="transactions", title="Open and hanging transactions", **about)
-    differing = _columns("topic, partition, log dir: logDir, difference: text")
+    title = "Open and hanging transactions"
+    yield _of_lines(report, "transactions", lines, columns, "transactions", "transactions", title)
+    columns = "topic, partition, log dir: logDir, difference: text"
     lines = report.lines("transactions", "difference")
-    yield _of_lines(lines, differing, name="transaction-differences", title="Replicas with other transactions", **about)
+    title = "Replicas with other transactions"
+    yield _of_lines(report, "transactions", lines, columns, "transactions", "transaction-differences", title)
 
 
 def _groups(report: LogDirReport) -> Iterator[ReportTable]:
-    about = {"part": "groups", "command": report.command("groups")}
     offsets: dict[str, list[Line]] = defaultdict(list)
     for line in report.lines("groups", "offset"):
         offsets[line["groupId"]].append(line)
@@ -248,20 +233,20 @@ def _groups(report: LogDirReport) -> Iterator[ReportTable]:
                 moment(max(times, default=None)),
             ]
         )
-    columns = ("group", "type", "state", "members", "offsets", "lag", "newest commit")
+    heads = ("group", "type", "state", "members", "offsets", "lag", "newest commit")
     rows.sort(key=lambda row: -int(str(row[5].value or 0)))
-    yield _of_rows(rows, columns, name="groups", title="Groups", **about)
-    of_offsets = _columns(
+    yield _of_rows(report, "groups", rows, heads, "groups", "Groups")
+    columns = (
         "group: groupId, topic, partition, offset, log end: logEndOffset, lag, committed: commitTimestampMs, "
         "expires: expireTimestampMs, problem"
     )
     late = [line for lines in offsets.values() for line in lines if line["lag"] or line["problem"]]
     late.sort(key=lambda line: -(line["lag"] or 0))
-    yield _of_lines(late, of_offsets, name="lag", title="Offsets with lag", **about)
+    yield _of_lines(report, "groups", late, columns, "groups", "lag", "Offsets with lag")
 
 
 def _replicas(report: LogDirReport) -> Iterator[ReportTable]:
-    columns = _columns(
+    columns = (
         "topic, partition, left, right, verdict, end left: endLeft, end right: endRight, truncate to: "
         "truncateTo, loses, because"
     )
@@ -269,12 +254,11 @@ def _replicas(report: LogDirReport) -> Iterator[ReportTable]:
     if pairs:
         others = [line for line in pairs if not line["same"]]
         title = f"Replicas that differ: {len(others):,} of {len(pairs):,} pairs"
-        about = {"part": "replicas", "name": "replicas", "title": title}
-        yield _of_lines(others, columns, command=report.command("diff"), **about)
+        yield _of_lines(report, "diff", others, columns, "replicas", "replicas", title)
 
 
 def _events(report: LogDirReport) -> Iterator[ReportTable]:
-    columns = _columns("time: timestampMs, offset, what, name, details")
+    columns = "time: timestampMs, offset, what, name, details"
     lines = report.lines("metadata", "event")
     if lines:
         if report.around is None:
@@ -283,15 +267,13 @@ def _events(report: LogDirReport) -> Iterator[ReportTable]:
             title = f"Events within an hour of {time(report.around)}"
         else:
             title = f"The {EVENTS} events nearest to {time(report.around)}"
-        about = {"part": "metadata", "name": "events", "title": title}
-        yield _of_lines(reversed(lines), columns, command=report.command("metadata"), **about)
+        yield _of_lines(report, "metadata", reversed(lines), columns, "metadata", "events", title)
 
 
 def _timeline(report: LogDirReport) -> Iterator[ReportTable]:
-    columns = _columns("time: atMs, what, name, details: text, log dir: logDir")
-    lines = report.lines("timeline", "happened")
-    about = {"part": "timeline", "name": "timeline", "title": "What happened, the newest first"}
-    yield _of_lines(reversed(lines), columns, command=report.command("timeline"), **about)
+    columns = "time: atMs, what, name, details: text, log dir: logDir"
+    lines = reversed(report.lines("timeline", "happened"))
+    yield _of_lines(report, "timeline", lines, columns, "timeline", "timeline", "What happened, the newest first")
 
 
 _TABLES: Final[tuple[Callable[[LogDirReport], Iterator[ReportTable]], ...]] = (
