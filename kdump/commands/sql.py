@@ -196,14 +196,9 @@ def _schema(names: tuple[str, ...], known: Mapping[str, View], output: str) -> i
             for line in schema_lines(names, known):
                 out.write(answer_lines.json_line(line))
             return 0
-        answer_lines.write_plain(map(_view_table, _chosen(names, known)), out)
+        chosen = (known[SECOND_NAMES.get(name, name)] for name in names or known)
+        answer_lines.write_plain(map(_view_table, chosen), out)
     return 0
-
-
-def _chosen(names: tuple[str, ...], known: Mapping[str, View]) -> list[View]:
-    from kdump.queries.views import SECOND_NAMES
-
-    return [known[SECOND_NAMES.get(name, name)] for name in names or known]
 
 
 def _view_table(view: View) -> Any:
@@ -435,7 +430,7 @@ def metered(*, wanted: bool) -> Iterator[Any]:
 
 def stats(read: dict[str, int], reading: QueryReading, rows: int, seconds: float) -> dict[str, object]:
     """Return the line of --stats. ``read`` has the bytes read of each file by its path."""
-    logs = {path: size for path, size in read.items() if size and is_log(path)}
+    logs = {path: size for path, size in read.items() if size and ".log" in path.rpartition("/")[2]}
     indexes = sum(size for path, size in read.items() if path.endswith("index"))
     return {
         "kind": "sqlStats",
@@ -448,10 +443,6 @@ def stats(read: dict[str, int], reading: QueryReading, rows: int, seconds: float
         "seconds": round(seconds, 3),
         "scans": [scan.line() for scan in reading.scans],
     }
-
-
-def is_log(path: str) -> bool:
-    return ".log" in path.rpartition("/")[2]
 
 
 @contextmanager

@@ -83,11 +83,9 @@ def image(found: ClusterImage, wanted: Sequence[str], *, show_secrets: bool = Fa
     yield _topics(answer.topic_lines(found, wanted, show_secrets=show_secrets))
     if wanted:
         return
-    own = _configs(found, show_secrets=show_secrets)
-    for table in (_brokers(found), _controllers(found), _features(found), own, _acls(found)):
-        if table.rows:
-            yield table
-    for table in (_quotas(found), _scram(found), _tokens(found)):
+    configs = _configs(found, show_secrets=show_secrets)
+    others = (_acls, _quotas, _scram, _tokens)
+    for table in (_brokers(found), _controllers(found), _features(found), configs, *(make(found) for make in others)):
         if table.rows:
             yield table
 
