@@ -223,9 +223,7 @@ def _found(asked: LogQuestion[Any], inputs: Inputs, report: Reporter) -> Asking:
     every, also = asked.every_folder, asked.also
     names = Wanted(topics=inputs.topics, partitions=inputs.partitions)
     choice = names if asked.takes_names and not asked.only else Wanted(topics=asked.only)
-    meant = Wanted(
-        topics=choice.topics,
-        partitions=choice.partitions,
+    meant = choice._replace(
         siblings=True,
         log_dirs=True,
         leftovers=every or asked.leftovers,
