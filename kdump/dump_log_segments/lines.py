@@ -2,7 +2,7 @@
 
 A text such as ``"| offset: {offset} isControl: {is_control:bool}"`` is parsed into literals and fields. The word after
 the colon is the type that Java prints: ``bool``, ``optional`` (OptionalLong), ``option`` (Scala's Option), ``int`` (-1
-for None), ``long`` (null for None; the default).
+for None). Without a word None is printed as null.
 """
 
 from __future__ import annotations
@@ -45,13 +45,8 @@ class Line(NamedTuple):
         return "".join(part if isinstance(part, str) else WRITE[part.type](value(part.name)) for part in self.parts)
 
 
-def _long(value: object) -> str:
-    return "null" if value is None else str(value)
-
-
 WRITE: Final[dict[str, Callable[[object], str]]] = {
-    "": _long,
-    "long": _long,
+    "": lambda value: "null" if value is None else str(value),
     "int": lambda value: "-1" if value is None else str(value),
     "bool": lambda value: "true" if value else "false",
     "optional": lambda value: "OptionalLong.empty" if value is None else f"OptionalLong[{value}]",
@@ -60,7 +55,7 @@ WRITE: Final[dict[str, Callable[[object], str]]] = {
 
 _BRACE: Final = "\0"
 """Replaces a literal brace while a text is parsed."""
-NUMBERS: Final = {"", "long", "int"}
+NUMBERS: Final = {"", "int"}
 """The types that compiled code can write."""
 KINDS: Final = 64
 """Maximum number of kinds of batches (and messages in wrappers) with cached lines. One more kind clears the cache."""
