@@ -241,7 +241,7 @@ class LogRecord(RecordOfBatch):
 
         As in JSON lines, ``decoded`` is missing if there is no decoded key or value.
         """
-        columns = (column for column in rows.RECORD if column.source not in _TEXT_ONLY)
+        columns = (column for column in rows.RECORD if column.source not in rows.PAYLOAD_OF)
         row = {column.name: values.against_marks(column, self.batch.found, self.record) for column in columns}
         decoded = self.decoded
         return row if decoded is None else {**row, rows.DECODED.name: decoded}
@@ -265,7 +265,6 @@ LogBatch.__dataclass_fields__ = _plain_fields("file", "position", "size", "base_
 LogRecord.__dataclass_fields__ = _plain_fields(
     "topic", "partition", "offset", "timestamp", "timestamp_type", "key", "value", "headers"
 )
-_TEXT_ONLY = {"state.key_encoding", "state.value_encoding"}
 
 
 def _short(data: bytes | None) -> str:

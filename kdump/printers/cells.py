@@ -12,7 +12,7 @@ from kdump.primitives.encodings import Encoding, to_text
 from kdump.primitives.terminal import path_text
 from kdump.printers import json_text
 from kdump.rows import values
-from kdump.rows.columns import DAMAGE, SHOWN
+from kdump.rows.columns import DAMAGE, PAYLOAD_OF, SHOWN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -28,8 +28,6 @@ LONGEST: Final = 200
 NUMBERS: Final = frozenset({"int", "long"})
 """Types of columns whose cells are not shortened."""
 SHOWN_SCOPE: Final = SHOWN[0].scope
-PAYLOAD_OF: Final = {"state.key_encoding": "key", "state.value_encoding": "value"}
-"""``source`` of a column that shows an encoding -> the field (key or value) with this encoding."""
 
 
 def rows(

@@ -13,6 +13,7 @@ from kdump.primitives import compression, timestamps
 from kdump.primitives.encodings import Encoding, Text, to_text
 from kdump.primitives.terminal import BEYOND_ASCII, path_text
 from kdump.rows import values
+from kdump.rows.columns import PAYLOAD_OF
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     Part: TypeAlias = str | Callable[[Record], str]
 
 _AWKWARD: Final = re.compile(f"[\x7f{BEYOND_ASCII}]")
-_BY_PAYLOAD: Final = {"state.key_encoding", "state.value_encoding"}
-"""Sources of columns that are written together with the key or value."""
 _GATHERED: Final = 1000
 """Number of small headers of a large record that are written at once."""
 _ENCODING_OF: Final = {"key": "keyEncoding", "value": "valueEncoding"}
@@ -157,7 +156,8 @@ class JsonShape:
     """Makes lines with ``columns``: call :meth:`parts` once per batch, and :func:`render` for each record."""
 
     def __init__(self, columns: Sequence[Column], encoding: Encoding = "auto") -> None:
-        self.columns = [column for column in columns if column.source not in _BY_PAYLOAD]
+        self.columns = [column for column in columns if column.source not in PAYLOAD_OF]
+        """The columns without those that are written together with the key or value."""
         self.encoding = encoding
 
     def parts(self, batch: SelectedBatch) -> list[Part]:

@@ -369,7 +369,7 @@ class CsvRows(KernelRows):
 
     def _written(self, column: Column, nulls: set[str]) -> list[Part] | None:
         encoding = self.encoding
-        of = cells.PAYLOAD_OF.get(column.source)
+        of = rows.PAYLOAD_OF.get(column.source)
         if of is not None:
             if f"record.{of}" in nulls or (self.redactor is not None and encoding not in _SPELT):
                 return [b""]

@@ -102,6 +102,8 @@ RECORD: Final = (
 DECODED: Final = Column("decoded", "json", "state.decoded", "With --decode: the decoded record of one of Kafka's own topics, or the decoded payloads with a schema id.", optional=True)
 """The column that ``kdump dump --decode auto`` adds after the columns of a record."""
 
+PAYLOAD_OF: Final = {"state.key_encoding": "key", "state.value_encoding": "value"}
+"""``source`` of a column that shows an encoding -> the field (key or value) with this encoding."""
 SHOWN: Final = (
     Column("key", "json", "shown.key", "The decoded key, or the key as text.", nullable=True),
     Column("value", "json", "shown.value", "The decoded value, or the value as text.", nullable=True),
