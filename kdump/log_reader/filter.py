@@ -151,13 +151,8 @@ class Filter(NamedTuple):
 
     def takes(self, batch: RecordBatch, record: Record, search: DecodedSearch | None = None) -> bool:
         """Return whether a record is selected, except by ``committed``. :meth:`may_hold` must be true for ``batch``."""
-        if self.first_offset is not None and record.offset < self.first_offset:
-            return False
-        if self.last_offset is not None and record.offset > self.last_offset:
-            return False
-        if self.since is not None and record.timestamp < self.since:
-            return False
-        if self.until is not None and record.timestamp >= self.until:
+        offset, timestamp = record.offset, record.timestamp
+        if not self.takes_all(offset, offset, timestamp, timestamp):
             return False
         if self.keys and record.key not in self.keys:  # noqa: SIM102  decoding is the slowest test
             if search is None or self.keys.isdisjoint(search.keys(record)):
