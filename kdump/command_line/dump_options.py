@@ -17,8 +17,7 @@ from kdump.output.stdout import is_terminal
 from kdump.parallel.costs import Effort
 from kdump.primitives import compression
 from kdump.printers import colours
-from kdump.printers.output_formats import COLUMNAR, WHOLE
-from kdump.printers.printer import PrintOptions
+from kdump.printers.output_formats import COLUMNAR, WHOLE, PrintOptions
 from kdump.rows import columns as rows
 
 if TYPE_CHECKING:
@@ -269,7 +268,7 @@ class DumpOptions:
             encoding=self.encoding,
             keys=not self.no_payload,
             values=not (self.no_payload or self.keys_only),
-            template=self.template or "",
+            template=self.template,
             delimiter="\\n" if self.delimiter is None else self.delimiter,
             redactor=redactor,
             decodes=self.decode != "none",

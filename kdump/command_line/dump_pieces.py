@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from kdump.log_dirs.partition import Partition, Segment
     from kdump.log_reader.reader import PartitionReader
     from kdump.parallel.turns import OutputTurn
-    from kdump.printers.printer import Printer
+    from kdump.printers.output_formats import Printer
 
 
 class Piece(NamedTuple):

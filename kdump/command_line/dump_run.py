@@ -17,7 +17,7 @@ from kdump.log_dirs.finder import Finder
 from kdump.log_dirs.local import LOCAL
 from kdump.log_reader.reader import PartitionReader
 from kdump.output.stdout import open_output
-from kdump.printers.output_formats import PRINTERS, HidingPrinter
+from kdump.printers.output_formats import HidingPrinter, printer_of
 from kdump.rows.selection import (
     DamagedRange,
     SelectedBatch,
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from kdump.command_line.dump_options import DumpOptions
     from kdump.log_dirs.partition import Partition
     from kdump.log_reader.region_stream import ReadStats
-    from kdump.printers.printer import Printer
+    from kdump.printers.output_formats import Printer
     from kdump.schemas.decoder import PayloadDecoder
     from kdump.segments.read_ahead import MadeLines
 
@@ -92,7 +92,7 @@ class Dump:
         return reader
 
     def printer(self, out: BinaryIO) -> Printer:
-        printer = PRINTERS[self.options.format_name](out, self.options.printing(self.redactor))
+        printer = printer_of(self.options.format_name, out, self.options.printing(self.redactor))
         return printer if self.options.show_secrets or self.options.batches else HidingPrinter(printer)
 
     def run(self, partitions: Iterable[Partition], out: BinaryIO) -> None:

@@ -23,7 +23,7 @@ from kdump.log_reader.filter import Filter
 from kdump.log_reader.reader import PartitionReader
 from kdump.output.stdout import is_terminal, open_output
 from kdump.primitives.terminal import harmless, terminal_width
-from kdump.printers.printer import PrintOptions
+from kdump.printers.output_formats import PrintOptions
 from kdump.records.record_batch import misnumbered
 from kdump.rows import columns as rows
 from kdump.rows.redaction import Secrets, bare

@@ -2,7 +2,7 @@
 
 A text such as ``"| offset: {offset} isControl: {is_control:bool}"`` is parsed into literals and fields. The word after
 the colon is the type that Java prints: ``bool``, ``optional`` (OptionalLong), ``option`` (Scala's Option), ``int`` (-1
-for None). Without a word None is printed as null.
+for None). By default None is printed as null.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from kdump.errors import DamageError, UnreadableError
 from kdump.formats.record import Record
 from kdump.primitives.encodings import java_text
 from kdump.primitives.terminal import path_text
-from kdump.printers.printer import Printer, PrintOptions
+from kdump.printers.output_formats import Printer, PrintOptions
 from kdump.rows.redaction import PREFIX
 from kdump.rows.values import needs_frame
 from kdump.segments.lazy_records import BatchRecords, RunRecords, holds_large

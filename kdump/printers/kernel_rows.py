@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from kdump.primitives.wire import Bytes
     from kdump.printers.decoded_text import DecodedText
     from kdump.printers.format_string import Letter
-    from kdump.printers.printer import PrintOptions
+    from kdump.printers.output_formats import PrintOptions
     from kdump.rows.columns import Column
     from kdump.rows.selection import SegmentFacts, SelectedBatch
     from kdump.schemas.decoder import PayloadDecoder

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from kdump.kernel.lines import Part, Shape
     from kdump.primitives.wire import Bytes
-    from kdump.printers.printer import PrintOptions
+    from kdump.printers.output_formats import PrintOptions
     from kdump.rows.selection import SelectedBatch
 
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, BinaryIO
 from kdump import kernel
 from kdump.formats.record import LARGE
 from kdump.printers.cells import cell_in_pieces, damage_cell, quoted, quoted_in_pieces, rows
-from kdump.printers.format_string import headers
+from kdump.printers.format_string import headers, parse, raw
 from kdump.printers.json_text import JsonShape, render
-from kdump.printers.printer import Printer, PrintOptions
+from kdump.printers.output_formats import Printer, PrintOptions
 from kdump.rows.columns import DAMAGE, KIND
 from kdump.segments.lazy_records import BatchRecords, RunRecords, holds_large, in_chunks
 
@@ -23,9 +23,7 @@ if TYPE_CHECKING:
 
     from kdump.formats.record import Record
     from kdump.primitives.wire import Bytes
-    from kdump.printers.format_string import Letter
     from kdump.printers.kernel_rows import CsvRows, FormatRows, JsonRows, KernelRows
-    from kdump.rows.redaction import Redactor
     from kdump.rows.selection import DamagedRange, SelectedBatch
     from kdump.segments.batch_runs import Run
     from kdump.segments.read_ahead import MadeLines
@@ -123,11 +121,11 @@ class Separated(RecordRows):
 
 
 class Plain(RecordRows):
-    """Prints each record as text, made from a template (:func:`kdump.printers.format_string.parse`)."""
+    """Prints each record as text, made from a format string, or its value. Raises UsageError."""
 
-    def __init__(self, out: BinaryIO, template: Sequence[bytes | Letter], *, redactor: Redactor | None = None) -> None:
-        super().__init__(out, PrintOptions((), redactor=redactor))
-        self.template = template
+    def __init__(self, out: BinaryIO, options: PrintOptions) -> None:
+        super().__init__(out, PrintOptions((), redactor=options.redactor))
+        self.template = raw(options.delimiter) if options.template is None else parse(options.template)
 
     def records(self, item: SelectedBatch) -> None:
         for record in item.records:

@@ -18,7 +18,7 @@ from rich.text import Text
 from kdump import kernel
 from kdump.primitives.terminal import MEASURE, harmless, terminal_width
 from kdump.printers.cells import GROUP, LONGEST, NUMBERS, rows
-from kdump.printers.printer import Printer, PrintOptions
+from kdump.printers.output_formats import Printer, PrintOptions
 from kdump.rows.columns import CONTROL_TYPE
 from kdump.rows.values import value
 from kdump.segments.lazy_records import BatchRecords, RunRecords, holds_large, in_chunks

@@ -19,8 +19,7 @@ from kdump.primitives import compression
 from kdump.primitives.encodings import ENCODINGS
 from kdump.primitives.timestamps import FIRST, LAST
 from kdump.printers.classic_text import DumpText
-from kdump.printers.format_string import parse, raw
-from kdump.printers.printer import PrintOptions
+from kdump.printers.output_formats import PrintOptions
 from kdump.printers.record_rows import JsonArray, JsonLines, Plain, Separated
 from kdump.printers.table import Tables
 from kdump.records import magic_2
@@ -54,11 +53,11 @@ def without_payload(out, options):
 
 
 def values(out, options):
-    return Plain(out, raw("\\0|"), redactor=options.redactor)
+    return Plain(out, options._replace(delimiter="\\0|"))
 
 
 def formatted(out, options):
-    return Plain(out, parse("%t %p %o %T %k %s %h %K %S %R %% %k\\n"), redactor=options.redactor)
+    return Plain(out, options._replace(template="%t %p %o %T %k %s %h %K %S %R %% %k\\n"))
 
 
 ENDINGS = [JsonLines, JsonArray, Separated, DumpText, without_values, without_payload, values, formatted]
@@ -486,7 +485,7 @@ def test_a_record_that_reaches_into_the_next_batch_is_damage(tmp_path):
     assert same_in_runs(path) >= 1
 
 
-@pytest.mark.parametrize("template", [parse("%h"), parse("%k%s"), parse(""), raw("")], ids=["%h", "%k%s", "", "raw"])
+@pytest.mark.parametrize("template", ["%h", "%k%s", "", None])
 @pytest.mark.parametrize("codec", [compression.NONE, compression.GZIP])
 def test_batches_of_which_no_byte_is_printed_are_no_fault(template, codec, tmp_path):
     path = tmp_path / NAME
@@ -494,7 +493,7 @@ def test_batches_of_which_no_byte_is_printed_are_no_fault(template, codec, tmp_p
     path.write_bytes(forge.batch([compression.compress(codec, records)], count=3, attributes=codec))
 
     def kind(out, _):
-        return Plain(out, template)
+        return Plain(out, PrintOptions(template=template, delimiter=""))
 
     assert same(path, kind=kind) == 1
     assert printed(found(path), unread=True, kind=kind) == (b"", 1)

@@ -12,8 +12,7 @@ from kdump.log_dirs.finder import Finder
 from kdump.log_reader.reader import PartitionReader
 from kdump.primitives.encodings import ENCODINGS, java_text, java_text_in_pieces, to_text
 from kdump.printers import cells, classic_text, format_string, json_text, record_rows, table
-from kdump.printers.format_string import parse
-from kdump.printers.printer import PrintOptions
+from kdump.printers.output_formats import PrintOptions
 from kdump.records import magic_2
 from kdump.rows import columns, pieces
 from kdump.rows.redaction import Redactor
@@ -71,14 +70,14 @@ def segment(folder):
 
 
 ALL = columns.RECORD
-FORMAT = parse("%t %p %o %T %k %s %h %K %S %%")
+FORMAT = "%t %p %o %T %k %s %h %K %S %%"
 FORMS = {
     "jsonl": lambda out, encoding: record_rows.JsonLines(out, PrintOptions(ALL, encoding=encoding)),
     "json": lambda out, encoding: record_rows.JsonArray(out, PrintOptions(ALL, encoding=encoding)),
     "csv": lambda out, encoding: record_rows.Separated(out, PrintOptions(ALL, encoding=encoding)),
     "table": lambda out, encoding: table.Tables(Utf8(out), PrintOptions(ALL, encoding=encoding)),
     "text": lambda out, encoding: classic_text.DumpText(out, PrintOptions(encoding=encoding)),
-    "format": lambda out, _: record_rows.Plain(out, FORMAT),
+    "format": lambda out, _: record_rows.Plain(out, PrintOptions(template=FORMAT)),
 }
 
 

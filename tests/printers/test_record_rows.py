@@ -14,7 +14,7 @@ from kdump.log_dirs.finder import Finder
 from kdump.log_reader.batch_selection import Take
 from kdump.log_reader.reader import PartitionReader
 from kdump.primitives import compression
-from kdump.printers.printer import PrintOptions
+from kdump.printers.output_formats import PrintOptions
 from kdump.printers.record_rows import JsonArray, JsonLines
 from kdump.records.record_batch import RecordBatch
 from kdump.rows import columns

@@ -19,7 +19,7 @@ from kdump.primitives.encodings import ENCODINGS
 from kdump.primitives.terminal import harmless
 from kdump.printers import table
 from kdump.printers.cells import LONGEST
-from kdump.printers.printer import PrintOptions
+from kdump.printers.output_formats import PrintOptions
 from kdump.printers.table import GROUP, Tables, _fit, _shown
 from kdump.rows import columns as rows
 from testing import GOLDEN, forge

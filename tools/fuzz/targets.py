@@ -40,8 +40,7 @@ from kdump.log_salvage.merge import Account
 from kdump.primitives import compression
 from kdump.primitives.wire import Bytes, write_varint
 from kdump.printers.classic_text import DumpText
-from kdump.printers.format_string import parse as parse_format
-from kdump.printers.printer import PrintOptions
+from kdump.printers.output_formats import PrintOptions
 from kdump.printers.record_rows import JsonLines, Plain, Separated
 from kdump.records.magic_2 import Batch
 from kdump.records.record_batch import RecordBatch
@@ -54,7 +53,7 @@ if TYPE_CHECKING:
     from kdump.dump_log_segments.decoders.texts import Parser
     from kdump.kernel.internal_topics import Payloads
     from kdump.log_dirs.partition import Partition
-    from kdump.printers.printer import Printer
+    from kdump.printers.output_formats import Printer
     from kdump.segments.regions import OnError
 
 if kernel.COMPILED:
@@ -384,7 +383,7 @@ PRINTERS_OF_ROWS: dict[str, Callable[[BinaryIO], Printer]] = {
     "hashes": lambda out: JsonLines(out, PrintOptions(redactor=REDACTOR)),
     "CSV": Separated,
     "CSV in base64": lambda out: Separated(out, PrintOptions(encoding="base64")),
-    "lines of a format": lambda out: Plain(out, parse_format("%t %o %T %k %s %h %K %S %R\\n")),
+    "lines of a format": lambda out: Plain(out, PrintOptions(template="%t %o %T %k %s %h %K %S %R\\n")),
     "texts of hashes": lambda out: DumpText(out, PrintOptions(redactor=REDACTOR)),
     "texts in hex": lambda out: DumpText(out, PrintOptions(encoding="hex")),
     "texts without values": lambda out: DumpText(out, PrintOptions(values=False)),
