@@ -243,7 +243,7 @@ def log_dirs(
 ) -> list[tuple[Files, str]]:
     """Return log dirs for dry starts: PATHs if a node.id is given, else those of ``partitions`` with LOG_DIR_FILES."""
     if node_id(configs) is not None:
-        return _each_once(place for path in paths for place in _place(path))
+        return _each_once((place for path in paths for place in _place(path)), _place_and_path)
     given = [_place_and_path(*place) for path in paths for place in _place(path)]
     found = []
     partitions = list(partitions)
@@ -265,14 +265,14 @@ def log_dirs(
             continue
         if names & LOG_DIR_FILES:
             found.append((files_here, path))
-    return _each_once(found)
+    return _each_once(found, folder_identity)
 
 
-def _each_once(places: Iterable[tuple[Files, str]]) -> list[tuple[Files, str]]:
-    """Return the paths without a second path of the same folder, such as a link to it."""
+def _each_once(places: Iterable[tuple[Files, str]], key: Callable[[Files, str], object]) -> list[tuple[Files, str]]:
+    """Return the first of all places with the same key."""
     found: dict[object, tuple[Files, str]] = {}
     for place in places:
-        found.setdefault(folder_identity(*place), place)
+        found.setdefault(key(*place), place)
     return list(found.values())
 
 

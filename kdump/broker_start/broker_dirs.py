@@ -17,7 +17,7 @@ from kdump.formats import meta_properties
 from kdump.formats.partition_metadata import id_of
 from kdump.formats.sparse_index import DEFAULT_INTERVAL
 from kdump.log_dirs import file_names
-from kdump.log_dirs.local import LOCAL
+from kdump.log_dirs.local import LOCAL, folder_identity
 from kdump.log_dirs.partition import listed_log_dirs
 from kdump.primitives.compression import DEFAULT_LIMIT
 from kdump.primitives.encodings import java_config_is_true
@@ -134,7 +134,16 @@ def verify(broker: BrokerDirs, node_id: int | None) -> Verified:
         if each.cause is not None and not each.is_missing and not each.is_closed
     }
     fatal = _fatal(sorted(found, key=lambda each: each.log_dir.path), broker, node_id, offline)
-    return Verified(node, cluster, tuple(fatal), offline)
+    return Verified(node, cluster, (*_twice(broker), *fatal), offline)
+
+
+def _twice(broker: BrokerDirs) -> Iterator[StartCause]:
+    """Yield a cause for each second path of a log dir. A controller compares only the directory ids of the paths."""
+    directories = {each.log_dir for each in broker.ids if each.ids is not None and each.ids.directory_id is not None}
+    for first, second in broker.twice:
+        if broker.loaded or first in directories:
+            text = f"Duplicate log directory found: {first.name} and {second.name} are the same folder"
+            yield StartCause(code=Code.LOG_DIR_TWICE, file=second.name, text=text)
 
 
 def _fatal(
@@ -235,11 +244,17 @@ class BrokerDirs:
     ``metadata_dir`` is that config. Without it: unless ``is_complete`` one with a metadata log, else the first log dir.
     """
 
-    def __init__(self, found: Sequence[DirIds], options: StartOptions, *, is_complete: bool) -> None:
+    def __init__(self, given: Sequence[DirIds], options: StartOptions, *, is_complete: bool) -> None:
         self.is_complete = is_complete
         self._is_configured = METADATA_DIR in options.configs
         self._migrates = java_config_is_true(options.configs.get(MIGRATION, ""))
+        once: dict[object, DirIds] = {}
+        paths = [(once.setdefault(_identity(each), each), each) for each in given]
+        found = list(once.values())
         configured = _at(found, options.configs[METADATA_DIR]) if self._is_configured else None
+        if configured is not None and (first := once.get(_identity(configured))) is not None:
+            paths.append((first, configured))
+            configured = first
         self.ids = (*found, *(() if configured is None or configured in found else (configured,)))
         roles = {each.strip() for each in options.configs.get(ROLES, "").split(",")}
         self.loaded = () if roles == {"controller"} else tuple(each.log_dir for each in found)
@@ -255,6 +270,10 @@ class BrokerDirs:
                 self.log_dirs[0],
             )
         )
+        if self.is_zookeeper and not self._migrates:
+            paths = paths[: len(given)]  # such a broker ignores metadata.log.dir
+        self.twice = [(first.log_dir, each.log_dir) for first, each in paths if each is not first and is_complete]
+        """The log dirs with a second path in log.dirs or metadata.log.dir; empty unless ``is_complete``."""
 
     @property
     def log_dirs(self) -> tuple[LogDirFiles, ...]:
@@ -345,6 +364,10 @@ def _is_of(known: Sequence[DirIds], names: Set[str], one: DirIds) -> bool:
     """Return whether ``one`` lacks only ids, is in the storage of ``known``, and has no folder named in ``names``."""
     is_broken = one.ids is not None or (one.cause is not None and one.cause.code in NO_IDS)
     return is_broken and one.log_dir.files is known[0].log_dir.files and not names & _partitions(one.log_dir)
+
+
+def _identity(one: DirIds) -> object:
+    return folder_identity(one.log_dir.files, one.log_dir.path)
 
 
 def _broker_of(one: DirIds) -> object:

@@ -51,6 +51,7 @@ ADVICE: Final = {
     "kdump check again. Move the link away only if the disk is lost.",
     Code.LOG_DIR_MISSING: "Mount the disk of the log dir, and run kdump check again. Only if the disk is lost: "
     f"{WITHOUT_LOG_DIR}, and run kdump check again.",
+    Code.LOG_DIR_TWICE: "Write one path of the folder in log.dirs and metadata.log.dir. Change no file in the folder.",
     Code.FILE_IMMUTABLE: "Remove the attributes that forbid changes. lsattr -d shows them.",
     Code.FOLDER_IS_FILE: "Move the file away: the broker needs a folder of this name.",
     Code.DIRECTORY_ID_TWICE: "Remove the line directory.id from one of the two files: a broker assigns a new id, "

@@ -83,6 +83,7 @@ class Code:
     DIRECTORY_ID_TWICE = FindingCode("directory-id-twice", "log", "Two log dirs have the same directory.id.", _START, "MetaPropertiesEnsemble, LogManager")
     DIRECTORY_ID_RESERVED = FindingCode("directory-id-reserved", "log", "A log dir has a directory.id that Kafka reserves.", _START, "MetaPropertiesEnsemble, LogManager")
     VOTER_DIRECTORY_DIFFERS = FindingCode("voter-directory-differs", "log", "The voters in the metadata log list this node with another directory.id than its meta.properties.", _START, "VoterSet, KafkaRaftClient")
+    LOG_DIR_TWICE = FindingCode("log-dir-twice", "log", "Two paths of log.dirs, or of log.dirs and metadata.log.dir, are the same folder.", "Write one path of the folder in the configuration.", "MetaPropertiesEnsemble, LogManager")
     LOG_DIR_MISSING = FindingCode("log-dir-missing", "log", "A log dir is missing.", _START, "MetaPropertiesEnsemble, LogManager")
     LOG_DIR_NO_FOLDER = FindingCode("log-dir-no-folder", "log", "The path of a log dir is not a folder.", _START, "MetaPropertiesEnsemble, LogManager")
     LOG_DIR_UNREADABLE = FindingCode("log-dir-unreadable", "log", "A log dir cannot be listed.", _START, "MetaPropertiesEnsemble, LogManager")

@@ -181,6 +181,42 @@ def test_a_relative_path_and_an_absolute_metadata_log_dir_are_one_log_dir(broker
     assert kdump(*words, cwd=broker).returncode == 0
 
 
+@pytest.mark.parametrize(
+    ("dirs", "configs", "fatal"),
+    [
+        (("d1", "d2", "link"), (), True),
+        (("d1", "d2"), ("metadata.log.dir=link",), True),
+        (("d1", "d2", "link"), ("process.roles=controller",), True),
+        (("d1", "d2", "d1"), (), False),
+        (("link", "d2"), ("metadata.log.dir=link",), False),
+    ],
+)
+def test_a_broker_does_not_start_with_two_paths_of_one_log_dir(broker, dirs, configs, fatal):
+    """LogManager compares canonical paths, MetaPropertiesEnsemble the directory ids in the files of each path."""
+    (broker / "link").symlink_to("d1")
+    words = [word for config in ("node.id=1", *configs) for word in ("--config", config)]
+    done = kdump("check", *dirs, *words, cwd=broker)
+    lines = done.stdout.decode().splitlines()
+    assert done.returncode == (3 if fatal else 0)
+    if fatal:
+        text = "link: Duplicate log directory found: d1 and link are the same folder"
+        assert f"DO NOT START broker 1: {text}" in lines
+        assert not any(line.startswith("  ") and (" mv " in line or "sed " in line) for line in lines)
+
+
+def test_only_directory_ids_show_a_controller_two_paths_of_one_log_dir(broker):
+    (broker / "link").symlink_to("d2")
+    for name in DIRS:
+        (broker / name / "meta.properties").write_text(META.removesuffix("directory.id="))
+    assert started(broker, "d1", "d2", "link", configs=ONLY_CONTROLLER)[0]["fatal"] == []
+    assert codes(started(broker, "d1", "d2", "link")[0]["fatal"]) == ["log-dir-twice"]
+
+
+def test_without_its_node_id_two_paths_are_one_log_dir(broker):
+    (broker / "link").symlink_to("d1")
+    assert started(broker, "d1", "d2", "link", configs=(f"metadata.log.dir={broker / 'link'}",))[0]["fatal"] == []
+
+
 def test_after_a_kill_logs_are_recovered_in_that_log_dir(broker):
     (broker / "d2" / ".kafka_cleanshutdown").unlink()
     _, logs = started(broker)
