@@ -157,17 +157,13 @@ def prepared(
                 brokers = broker_dirs.brokers(places, made, partitions)
     except StoreError as error:
         fail(error)
-    how = how._replace(
-        dispensable=frozenset(each.name for one in brokers for each in one.dispensable),
-        not_loaded=frozenset(each.name for one in brokers for each in one.not_loaded),
-    )
     image = None
     wrong: list[str] = []
     clusters = {each.ids.cluster_id for one in brokers for each in one.ids if each.ids is not None} - {None}
     is_one_cluster = len(clusters) < 2  # topics of several clusters have the same names and other ids
     if is_one_cluster and any(part.topic == CLUSTER_METADATA for part in partitions):
         from kdump.answers.topic_configs import compacted_topics, index_intervals
-        from kdump.broker_start.started import metadata_image
+        from kdump.broker_start.started import SEVERAL_COPIES, metadata_image
 
         def unread(error: UnreadableError) -> None:
             wrong.append(str(error))
@@ -181,6 +177,13 @@ def prepared(
             ids=_ids(image),
             intervals=index_intervals(image),
         )
+        if image is not None and set(wrong) <= {SEVERAL_COPIES}:
+            for each in brokers:
+                each.with_roles(image)
+    how = how._replace(
+        dispensable=frozenset(each.name for one in brokers for each in one.dispensable),
+        not_loaded=frozenset(each.name for one in brokers for each in one.not_loaded),
+    )
     whole = None if wrong else image
     return CheckedPaths(partitions, wanted, image, given, options, whole, brokers), how
 

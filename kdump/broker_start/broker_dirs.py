@@ -25,6 +25,7 @@ from kdump.primitives.encodings import java_config_is_true
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 
+    from kdump.answers.metadata.cluster_image import ClusterImage
     from kdump.log_dirs.files import Files
     from kdump.log_dirs.partition import Partition
 
@@ -32,6 +33,16 @@ METADATA_DIR: Final = "metadata.log.dir"
 ROLES: Final = "process.roles"
 MIGRATION: Final = "zookeeper.metadata.migration.enable"
 KRAFT_FILES: Final = frozenset({METADATA_FOLDER, file_names.BOOTSTRAP_SNAPSHOT})
+LOG_MANAGER_FILES: Final = frozenset(
+    {
+        file_names.CLEAN_SHUTDOWN,
+        file_names.CLEANER_OFFSETS,
+        file_names.HIGH_WATERMARKS,
+        file_names.LOG_STARTS,
+        file_names.RECOVERY_POINTS,
+    }
+)
+"""Files that LogManager writes into a log dir. A node that is only a controller has no LogManager."""
 NO_IDS: Final = frozenset({Code.META_PROPERTIES_MISSING, Code.META_PROPERTIES_UNREADABLE})
 """Causes of a missing or broken ``meta.properties`` in a log dir that exists."""
 RESERVED: Final = meta_properties.RESERVED_IDS
@@ -256,8 +267,9 @@ class BrokerDirs:
             paths.append((first, configured))
             configured = first
         self.ids = (*found, *(() if configured is None or configured in found else (configured,)))
+        self._has_roles = ROLES in options.configs
         roles = {each.strip() for each in options.configs.get(ROLES, "").split(",")}
-        self.loaded = () if roles == {"controller"} else tuple(each.log_dir for each in found)
+        self.loaded: tuple[LogDirFiles, ...] = () if roles == {"controller"} else tuple(each.log_dir for each in found)
         """The log dirs whose logs the node loads. A node that is only a controller has no LogManager and loads none.
 
         A metadata.log.dir that is none of log.dirs is not one of them.
@@ -274,6 +286,26 @@ class BrokerDirs:
             paths = paths[: len(given)]  # such a broker ignores metadata.log.dir
         self.twice = [(first.log_dir, each.log_dir) for first, each in paths if each is not first and is_complete]
         """The log dirs with a second path in log.dirs or metadata.log.dir; empty unless ``is_complete``."""
+
+    def with_roles(self, image: ClusterImage) -> None:
+        """Set ``loaded`` to no log dir if the configs have no process.roles, but the node can only be a controller.
+
+        Such a node is a voter or a registered controller. The metadata has neither its registration as a broker nor a
+        replica on it, and its log dirs have no partition folder and none of LOG_MANAGER_FILES.
+        """
+        node = next((each.ids.node_id for each in self.ids if each.ids is not None), None)
+        is_controller = node in image.voter_ids or node in image.cluster.controllers
+        if self._has_roles or not is_controller or node in image.cluster.brokers:
+            return
+        partitions = (state for topic in image.topics.by_name.values() for state in topic.partitions.values())
+        if any(node in state.replicas for state in partitions):
+            return
+        if not any(names(each) & LOG_MANAGER_FILES or _partitions(each) - {METADATA_FOLDER} for each in self.log_dirs):
+            self.loaded = ()
+
+    @property
+    def is_only_controller(self) -> bool:
+        return not self.loaded
 
     @property
     def log_dirs(self) -> tuple[LogDirFiles, ...]:

@@ -138,10 +138,18 @@ class BrokerStart(NamedTuple):
     """Whether no log dir of the broker has a folder of RemoteIndexCache. False if a log dir may be missing."""
     is_sole_controller: bool = False
     """Whether the files and configs name no controller besides the node, and do not make it a broker alone."""
+    is_only_controller: bool = False
+    """Whether the node is a controller and no broker."""
     image: "ClusterImage | None" = None
     """The image of the broker's own metadata log; None if that is missing, empty or not loaded. It may lack records."""
     bootstrap_release: str | None = None
     """The oldest release that supports the level in ``bootstrap.checkpoint``, if the metadata log is empty."""
+
+    @property
+    def name(self) -> str:
+        """The name of the node in sentences, such as ``broker 1``; without the id if that is unknown."""
+        role = "controller" if self.is_only_controller else "broker"
+        return role if self.node_id is None else f"{role} {self.node_id}"
 
     @property
     def offline_log_dirs(self) -> tuple[str, ...]:

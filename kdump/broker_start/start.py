@@ -209,6 +209,7 @@ class _BrokerRun:
             clean=frozenset(each.name for each in self.clean),
             checkpointed={each.name: checkpointed(partial(self._end_offsets, each)) for each in self.dirs},
             is_sole_controller=self._is_sole_controller(),
+            is_only_controller=self.broker.is_only_controller,
             image=self.image,
             bootstrap_release=self.bootstrap_release,
             lacks_remote_storage=self.is_complete

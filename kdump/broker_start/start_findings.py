@@ -112,7 +112,7 @@ class _StartFindings:
     def __init__(self, start: BrokerStart, context: Context) -> None:
         self.start, self.context = start, context
         self.repairs = Repairs(start, context.ids, context.nodes, context.directories, context.clusters)
-        self.broker = "broker" if start.node_id is None else f"broker {start.node_id}"
+        self.broker = start.name
         self.by_partition: dict[tuple[str, int], list[LogStart]] = defaultdict(list)
         for log in start.logs:
             self.by_partition[log.topic, log.partition].append(log)

@@ -10,7 +10,7 @@ from collections import Counter
 from contextlib import suppress
 from functools import partial
 from operator import itemgetter, ne
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kdump.broker_start.broker_dirs import cluster_differs, node_differs
 from kdump.broker_start.log_folder import KnownLog, Loading, LogDirFiles, LogFolder
@@ -49,6 +49,9 @@ if TYPE_CHECKING:
     from kdump.log_dirs.partition import Partition
 
 
+SEVERAL_COPIES: Final = "the paths hold several copies of the metadata log"
+
+
 def metadata_image(
     partitions: Sequence[Partition],
     fail: Callable[[UnreadableError], None] = lambda _: None,
@@ -64,7 +67,7 @@ def metadata_image(
     from kdump.answers.metadata.image import image_of
 
     if len(copies) > 1:
-        damage("the paths hold several copies of the metadata log")
+        damage(SEVERAL_COPIES)
     return image_of(copies, Reporter(damage=damage, fail=fail))
 
 
@@ -136,8 +139,7 @@ class Started:
 
     @property
     def name(self) -> str:
-        node = self.result.node_id
-        return "the broker" if node is None else f"broker {node}"
+        return self.result.name if self.result.node_id is not None else f"the {self.result.name}"
 
     @property
     def has_metadata_log(self) -> bool:

@@ -243,7 +243,9 @@ def check(
         elif entry.name.endswith(f".{file_names.TMP}"):
             yield remark(path, Code.LEFTOVER, HALF_WRITTEN)
         elif not loaded:
-            continue
+            if entry.is_folder and file_names.is_foreign(entry.name):
+                text = "the node loads no logs from this log dir: this folder matters only to a broker that loads them"
+                yield remark(path, Code.FOLDER, text)
         elif entry.is_folder and entry.name == file_names.CLEAN_SHUTDOWN:
             text = (
                 "the clean shutdown marker is a folder, or a link to one. A broker starts as after a clean stop, "

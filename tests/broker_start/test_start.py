@@ -136,7 +136,7 @@ def test_a_node_that_is_only_a_controller_loads_no_log(broker):
     done = kdump("check", "d1", *(word for config in ONLY_CONTROLLER for word in ("--config", config)), cwd=broker)
     assert done.returncode == 4
     assert done.stdout.decode().splitlines()[-1] == (
-        "safe to start broker 1: no record is lost; 4 files can be rebuilt"
+        "safe to start controller 1: no record is lost; 4 files can be rebuilt"
     )
     assert b"The node loads no logs from this log dir, and does not read this file." in done.stdout
     start, logs = started(broker, "d1", configs=ONLY_CONTROLLER)
@@ -161,6 +161,43 @@ def test_a_controller_needs_the_ids_and_the_metadata_log_of_its_first_log_dir(br
     assert codes(started(broker, configs=ONLY_CONTROLLER)[0]["fatal"]) == ["quorum-state-broken"]
     (broker / "d2" / "meta.properties").unlink()
     assert "meta-properties-missing" in codes(started(broker, configs=ONLY_CONTROLLER)[0]["fatal"])
+
+
+@pytest.mark.parametrize(
+    ("changed", "is_controller"),
+    [
+        ("nothing", True),
+        ("a registration as a broker", False),
+        ("a replica on it", False),
+        ("a partition folder", False),
+        ("a checkpoint of LogManager", False),
+        ("no registration as a controller", False),
+        ("process.roles", False),
+    ],
+)
+def test_files_show_a_node_that_is_only_a_controller(broker, changed, is_controller):
+    log, node = broker / "d1" / "__cluster_metadata-0" / f"{0:020}.log", 1 if changed == "a replica on it" else 3000
+    (broker / "d1" / ".kafka_cleanshutdown").unlink()
+    (broker / "d1" / "plain-0").rename(broker / "d2" / "plain-0")
+    (broker / "d1" / "meta.properties").write_text(META.replace("node.id=1", f"node.id={node}") + text(DIRS["d1"]))
+    if changed != "no registration as a controller":
+        controller = metadata_value("RegisterControllerRecord", controllerId=node)
+        log.write_bytes(log.read_bytes() + records(controller, base=5))
+    if changed == "a registration as a broker":
+        registered = metadata_value("RegisterBrokerRecord", brokerId=node)
+        log.write_bytes(log.read_bytes() + records(registered, base=6))
+    elif changed == "a partition folder":
+        (broker / "d1" / "orders-0").mkdir()
+    elif changed == "a checkpoint of LogManager":
+        (broker / "d1" / "recovery-point-offset-checkpoint").write_text("0\n0\n")
+    (broker / "d1" / "lost+found").mkdir()
+    roles = ["--config", "process.roles=broker,controller"] if changed == "process.roles" else []
+    done = kdump("check", "d1", *roles, "--notes", cwd=broker)
+    said = " ".join(done.stdout.decode().split())
+    assert (done.returncode, "safe to start controller 3000: nothing is lost" in said) == (
+        (0, True) if is_controller else (3, False)
+    )
+    assert ("lost+found: the node loads no logs from this log dir" in said) == is_controller
 
 
 def test_only_the_lock_of_a_controller_is_opened_for_writing(broker):
@@ -199,8 +236,9 @@ def test_a_broker_does_not_start_with_two_paths_of_one_log_dir(broker, dirs, con
     lines = done.stdout.decode().splitlines()
     assert done.returncode == (3 if fatal else 0)
     if fatal:
+        node = "controller" if "process.roles=controller" in configs else "broker"
         text = "link: Duplicate log directory found: d1 and link are the same folder"
-        assert f"DO NOT START broker 1: {text}" in lines
+        assert f"DO NOT START {node} 1: {text}" in lines
         assert not any(line.startswith("  ") and (" mv " in line or "sed " in line) for line in lines)
 
 
