@@ -116,7 +116,13 @@ class CheckedPaths(NamedTuple):
             options = self.options()
             found = (dry_start(each, options, known, self.whole, states) for each in self.brokers)
             yield from started.started(
-                map(self._selected, found), self.partitions, results, self.image, self.configs, self.wanted
+                map(self._selected, found),
+                self.partitions,
+                results,
+                self.image,
+                self.configs,
+                self.wanted,
+                {each.name for one in self.brokers for each in one.log_dirs},
             )
         except StoreError as error:  # a disk error becomes a part of the result
             fail(error)

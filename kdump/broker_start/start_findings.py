@@ -7,6 +7,7 @@ epochs, committed offsets, or the metadata log. :mod:`~kdump.broker_start.repair
 from __future__ import annotations
 
 import posixpath
+import re
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -69,6 +70,19 @@ class LogEvidence(NamedTuple):
     """Whether the newest segment is closed: its indexes are trimmed, but the indexes of most other logs are not."""
 
 
+class SpareFolder(NamedTuple):
+    """A folder with segments and a topic id, whose name or place is not that of a partition folder in a log dir."""
+
+    path: str
+    topic_id: bytes
+    size: int
+
+    def partition_of(self, topic: str) -> int | None:
+        """Return the partition of ``topic`` in the folder's name, such as 0 for ``orders-0.bak``, or None."""
+        found = re.search(rf"{re.escape(topic)}-(\d+)(?!\d)", posixpath.basename(self.path))
+        return None if found is None else int(found[1])
+
+
 class Context(NamedTuple):
     """The facts to compare with a dry start. ``replicas``, ``ids`` and ``nodes`` are empty without a metadata log."""
 
@@ -96,6 +110,7 @@ class Context(NamedTuple):
     """Whether --topic and --partition select a partition."""
     tiered: Container[str] | None = None
     """The topics with remote storage; None if they are unknown."""
+    spares: Sequence[SpareFolder] = ()
 
 
 def findings(start: BrokerStart, context: Context) -> Iterator[Finding]:
@@ -116,8 +131,11 @@ class _StartFindings:
         self.by_partition: dict[tuple[str, int], list[LogStart]] = defaultdict(list)
         for log in start.logs:
             self.by_partition[log.topic, log.partition].append(log)
+        self.restores: dict[str, str] = {}
+        """Path of a spare folder -> the command of a finding that makes it the folder of a partition."""
 
     def all(self) -> Iterator[Finding]:
+        of_logs = list(self._of_logs())
         causes = dict.fromkeys(cause for cause in self.start.fatal if self._counts(cause))
         for cause in causes:
             yield self._fatal(cause)
@@ -137,6 +155,9 @@ class _StartFindings:
             )
         for cause in self.start.unserved:
             yield self._unserved(cause)
+        yield from of_logs
+
+    def _of_logs(self) -> Iterator[Finding]:
         if self.repairs.is_mixed:
             return  # repairs by the metadata of one broker would damage the log dirs of the other
         if self.start.node_id is None and self.start.fatal:
@@ -223,8 +244,20 @@ class _StartFindings:
 
     def _fatal(self, cause: StartCause) -> Finding:
         finding = self._of_cause(cause, self.start.log_dirs[0], f"{NO_START}{cause.text}", None)
+        if cause.code is Code.FOREIGN_FOLDER:
+            finding = self._with_restores(finding)
         advice = f"{finding.advice}{self._without_disk(finding.file)}" if cause.code is Code.FOLDER_IS_DANGLING else ""
         return finding._replace(level=Level.DERIVED, fatal=True, advice=advice or finding.advice)
+
+    def _with_restores(self, finding: Finding) -> Finding:
+        """Return the finding on a foreign folder with the commands that restore folders in it, before it is moved."""
+        inside = {path for path in self.restores if f"{path}/".startswith(f"{finding.file}/")}
+        if not inside:
+            return finding
+        commands = tuple(command for path, command in self.restores.items() if path in inside)
+        if finding.file in inside:
+            return finding._replace(advice="Give the folder its name back.", commands=commands)
+        return finding._replace(commands=(*commands, *finding.commands))
 
     def _without_disk(self, folder: str) -> str:
         """Return the sentences on the records of a partition whose disk is lost."""
@@ -368,6 +401,39 @@ class _StartFindings:
             return f"{ALONE} {NO_COPY_ALONE}"
         return f"Broker{'' if len(others) == 1 else 's'} {', '.join(others)} may have the records. {NO_COPY}"
 
+    def _with_spare(self, finding: Finding, log: LogStart) -> Finding:
+        """Return the finding on a partition without records. A spare folder with its topic id is named.
+
+        ``finding.file`` is the partition folder. If no other broker has a replica, a command puts the spare folder in
+        its place. Otherwise the broker fetches the records.
+        """
+        name, topic_id = f"{log.topic}-{log.partition}", self._topic_id(log)
+        found = [(each, each.partition_of(log.topic)) for each in self.context.spares if each.topic_id == topic_id]
+        named = [each for each, number in found if number == log.partition]
+        spares = named or [each for each, number in found if number is None]
+        if not spares:
+            return finding
+        spare = max(spares, key=lambda each: each.size)
+        text = f"{finding.text}; {spare.path} has {spare.size:,} bytes of log with the topic id of {log.topic}"
+        nodes = self.context.replicas.get((log.topic, log.partition), ())
+        count = sum(topic == log.topic for topic, _ in self.context.replicas)
+        if len(nodes) > 1 or not (named or count == 1):
+            return finding._replace(text=text, advice=f"{finding.advice} {spare.path} may be a copy of {name}.")
+        commands = [f"mv {shell_path(spare.path)} {shell_path(finding.file)}"]
+        if log.path is not None:
+            commands.insert(0, aside(log.path))
+        command = labelled(f"if {path_text(spare.path)} is the folder of {name}", in_turn(commands))
+        self.restores[spare.path] = command
+        advice = f"{spare.path} is most likely the folder of {name}: with the broker stopped, give it its name back."
+        return finding._replace(text=text, advice=advice, commands=(command,))
+
+    def _topic_id(self, log: LogStart) -> bytes | None:
+        """Return the topic id of a partition in the metadata log, else that of its current folder."""
+        name = f"{log.topic}-{log.partition}"
+        others = self.by_partition[log.topic, log.partition]
+        own = next((other.topic_id for other in others if other.folder == name), None)
+        return self.context.ids.get(log.topic, own)
+
     def _stray(self, log: LogStart) -> Iterator[Finding]:
         where, name, records = log.path or log.folder or "", f"{log.topic}-{log.partition}", self._records(log)
         if _named_stray(log):
@@ -425,7 +491,8 @@ class _StartFindings:
         current = next((other for other in others if other.folder == name or other.folder is None), None)
         served = 0 if live is None else self._records(live)
         topic_id = self.context.ids.get(log.topic)
-        if current is None or served or log is not self._held(log):
+        end = 0 if live is None else self._end(live)
+        if current is None or served or log is not self._held(log) or self._end(log) <= end:
             yield Finding(
                 level=Level.REMARK,
                 file=where,
@@ -462,7 +529,7 @@ class _StartFindings:
 
     def _held(self, log: LogStart) -> LogStart | None:
         """Return the -stray folder with most records of a log's partition and topic id. Its finding reports them."""
-        found, ids = self.by_partition[log.topic, log.partition], {None, self.context.ids.get(log.topic)}
+        found, ids = self.by_partition[log.topic, log.partition], {None, self._topic_id(log)}
         strays = [each for each in found if _named_stray(each) and each.topic_id in ids and self._records(each)]
         return max(strays, key=self._records, default=None)
 
@@ -475,12 +542,9 @@ class _StartFindings:
         if (ahead := self._ahead_of(log)) is not None:
             yield self._future_ahead(ahead, log, name)
             return
-        ids = {None, self.context.ids.get(log.topic)}
-        if doomed := [each for each in others if each.outcome is StartOutcome.DELETED and each.topic_id in ids]:
-            held = max(doomed, key=self._records)
-            if records := self._records(held):
-                yield self._deleted(held, name, records)
-                return
+        if (doomed := self._doomed(log)) is not None:
+            yield self._deleted(doomed, log)
+            return
         reached = self.context.marks(log.topic, log.partition)
         most = max(reached.values(), default=0)
         log_dir = log.log_dir
@@ -499,7 +563,7 @@ class _StartFindings:
                 level=Level.REMARK, file=log_dir or self.start.log_dirs[0], kind=Code.PARTITION_MISSING, text=text
             )
             return
-        yield Finding(
+        finding = Finding(
             level=Level.LOG,
             file=posixpath.join(log_dir or self.start.log_dirs[0], name),
             kind=Code.PARTITION_MISSING,
@@ -509,6 +573,7 @@ class _StartFindings:
             missing=most,
             advice=self._elsewhere(log.topic, log.partition),
         )
+        yield self._with_spare(finding, log)
 
     def _end(self, log: LogStart) -> int:
         end = self._facts(log).end
@@ -516,7 +581,7 @@ class _StartFindings:
 
     def _ahead_of(self, log: LogStart) -> LogStart | None:
         """Return the -future folder that has records after the end of the partition's current log, if there is one."""
-        end, ids = log.log_end_offset or 0, {None, self.context.ids.get(log.topic)}
+        end, ids = log.log_end_offset or 0, {None, self._topic_id(log)}
         found = [
             each
             for each in self.by_partition[log.topic, log.partition]
@@ -573,17 +638,41 @@ class _StartFindings:
             commands=(aside(where),),
         )
 
-    def _deleted(self, log: LogStart, name: str, records: int) -> Finding:
-        where = log.path or log.folder or ""
+    def _doomed(self, log: LogStart) -> LogStart | None:
+        """Return the -delete folder with most records past the end of a log without records, if there is one."""
+        if self._records(log):
+            return None
+        ids, end = {self._topic_id(log)}, self._end(log)
+        ids = ids | {None} if log.path is None else ids - {None}
+        found = [
+            each
+            for each in self.by_partition[log.topic, log.partition]
+            if each.outcome is StartOutcome.DELETED
+            and each.topic_id in ids
+            and self._records(each)
+            and self._end(each) > end
+        ]
+        return max(found, key=self._records, default=None)
+
+    def _deleted(self, log: LogStart, current: LogStart) -> Finding:
+        """Return the finding on a -delete folder. ``current`` is the empty log that a start creates or serves."""
+        where, name, records = log.path or log.folder or "", f"{log.topic}-{log.partition}", self._records(log)
+        rename = f"mv {shell_path(where)} {shell_path(posixpath.join(posixpath.dirname(where), name))}"
+        text = f"this is the only folder of {name}, and its name marks it for deletion: a start deletes its "
+        text += f"{many(records, 'record')} and creates an empty log"
+        advice = "Keep this folder. With the broker stopped, rename it."
+        if current.path is not None:
+            text = f"{current.path} has no records, and the name of this folder marks it for deletion: a start deletes "
+            text += f"its {many(records, 'record')} of {name}"
+            advice = f"Keep this folder. With the broker stopped, move {current.path} away, and rename this folder."
         return Finding(
             level=Level.LOG,
             file=where,
             kind=Code.ONLY_COPY_IS_STRAY,
-            text=f"this is the only folder of {name}, and its name marks it for deletion: a start deletes its "
-            f"{many(records, 'record')} and creates an empty log",
+            text=text,
             missing=records,
-            advice="Keep this folder. With the broker stopped, rename it.",
-            commands=(f"mv {shell_path(where)} {shell_path(posixpath.join(posixpath.dirname(where), name))}",),
+            advice=advice,
+            commands=(rename if current.path is None else in_turn([aside(current.path), rename]),),
         )
 
     def _begun_elsewhere(self, log: LogStart, name: str, reached: Mapping[str, int]) -> Finding:
@@ -671,7 +760,14 @@ class _StartFindings:
         if ahead is not None:
             yield self._future_ahead(ahead, log, name)
         elif not any(cut.code is Code.SWAPPED for cut in log.cuts):
-            yield from self._ends_early(log, facts)
+            found = list(self._ends_early(log, facts))
+            doomed = self._doomed(log) if self._held(log) is None else None
+            if doomed is not None:
+                nodes = self.context.replicas.get((log.topic, log.partition), ())
+                is_certain = len(nodes) < 2 or any(one.code == Code.RECORDS_MISSING for one in found)
+                one = self._deleted(doomed, log)
+                found = [one if is_certain else one._replace(level=Level.REMARK, missing=None, commands=())]
+            yield from found
 
     def _changed(self, log: LogStart, facts: LogEvidence) -> Iterator[Finding]:
         """Yield the findings on records that the loading of a log removes, hides or does not read."""
@@ -732,7 +828,7 @@ class _StartFindings:
             )
         elif end is not None and most > end and not facts.is_reported and not is_in_stray:
             copy = "" if is_clean else COPY_OF_A_RUNNING_BROKER
-            yield Finding(
+            finding = Finding(
                 level=Level.LOG,
                 file=where,
                 kind=Code.RECORDS_MISSING,
@@ -743,6 +839,7 @@ class _StartFindings:
                 missing=most - end,
                 advice=self._elsewhere(log.topic, log.partition),
             )
+            yield finding if self._records(log) else self._with_spare(finding, log)
         elif facts.is_closed and not is_clean and not facts.is_reported:
             yield Finding(
                 level=Level.LOG,

@@ -17,11 +17,11 @@ from kdump.broker_start.log_folder import KnownLog, Loading, LogDirFiles, LogFol
 from kdump.broker_start.repairs import NO_IDS, normal
 from kdump.broker_start.shortfall import CommittedOffsets, highest
 from kdump.broker_start.start import start_alone
-from kdump.broker_start.start_findings import Context, LogEvidence, findings, findings_alone
+from kdump.broker_start.start_findings import Context, LogEvidence, SpareFolder, findings, findings_alone
 from kdump.checks.folder import leftover_of
 from kdump.checks.indexes import is_preallocated
 from kdump.checks.repair_commands import beside, copied, replaced
-from kdump.errors import DamageError, Reporter, UnreadableError, first_of
+from kdump.errors import DamageError, Reporter, UnreadableError, discard, first_of
 from kdump.findings import Level, of_a_copy
 from kdump.findings.codes import Code
 from kdump.findings.verdict import SHOWN, StartVerdict, VerdictFacts, verdict
@@ -37,7 +37,7 @@ from kdump.recovery import SoundLog
 from kdump.segments.log_end import is_locked
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 
     from kdump.answers.metadata.cluster_image import ClusterImage
     from kdump.broker_start.broker_dirs import StartOptions
@@ -162,8 +162,9 @@ def started(
     image: ClusterImage | None,
     configs: Mapping[str, str],
     wanted: Wanted,
+    log_dirs: Container[str] = (),
 ) -> Iterator[Started]:
-    """Yield each dry start with findings. ``results`` are the checks of ``partitions``.
+    """Yield each dry start with findings. ``results`` are the checks of ``partitions``, ``log_dirs`` all log dirs.
 
     ``image`` is the metadata of all brokers. If it is None, each broker's own metadata log counts.
     """
@@ -176,6 +177,7 @@ def started(
     groups = {each: CommittedOffsets(_of_cluster(each, by_dir, clusters)) for each in {None, *clusters.values()}}
     clusters_by_dir = normal(clusters)
     checked = {result.folder: result for result in results}
+    spares = tuple(_spares(partitions, log_dirs))
     facts = dict(_facts(partitions, checked, lambda log_dir: groups[clusters.get(log_dir)]))
     for result in found:
         mine = {log_dir: by_dir[log_dir] for log_dir in result.log_dirs if log_dir in by_dir}
@@ -193,6 +195,7 @@ def started(
             is_complete=bool(configs.get("node.id", configs.get("broker.id"))),
             takes=lambda topic, number: wanted.takes(Name(topic, number)),
             tiered=() if result.lacks_remote_storage else None,
+            spares=spares,
         )
         metadata = result.image if image is None else image
         context = context if metadata is None else _with_metadata(context, metadata)
@@ -256,6 +259,14 @@ def alone(
         for one in findings_alone(start_alone(some, options.release.name), context) if some else ():
             if one.file not in fatal:
                 yield one if is_here else of_a_copy(one)
+
+
+def _spares(partitions: Sequence[Partition], log_dirs: Container[str]) -> Iterator[SpareFolder]:
+    for part in partitions:
+        if part.size and (part.foreign or part.files.shown(part.log_dir or ".") not in log_dirs):
+            with suppress(UnreadableError):  # the note on a foreign folder
+                if (topic_id := part.topic_id(discard)) is not None:
+                    yield SpareFolder(part.files.shown(part.folder), topic_id, part.size)
 
 
 def _of_cluster(

@@ -1191,6 +1191,94 @@ def test_of_two_stray_folders_the_one_with_more_records_replaces_the_missing_fol
     ]
 
 
+def add_replica(broker):
+    """Add the record that gives idem-0 a second replica, on broker 2."""
+    log = broker / "d1" / "__cluster_metadata-0" / f"{0:020}.log"
+    change = {"replicas": [1, 2], "directories": [DIRS["d2"], b"\x13" * 16]}
+    value = metadata_value("PartitionChangeRecord", 1, partitionId=0, topicId=IDS["idem"], **change)
+    log.write_bytes(log.read_bytes() + records(value, base=5))
+
+
+def emptied(broker, moved_to):
+    """Move the records of idem-0 to another folder, and leave an empty log after which a checkpoint has offset 2."""
+    live = broker / "d2" / "idem-0"
+    (broker / moved_to).parent.mkdir(exist_ok=True)
+    live.rename(broker / moved_to)
+    live.mkdir()
+    shutil.copy(broker / moved_to / "partition.metadata", live)
+    (live / f"{0:020}.log").write_bytes(b"")
+    (broker / "d2" / "recovery-point-offset-checkpoint").write_text("0\n1\nidem 0 2\n")
+
+
+@pytest.mark.parametrize("state", ["delete", "stray"])
+@pytest.mark.parametrize("dirs", [("d1", "d2"), ("d2",)])
+def test_a_marked_folder_has_the_records_of_an_empty_log(broker, state, dirs):
+    """The live log has the same topic id. Without d1 the metadata log does not show the id."""
+    name = f"idem-0.{'b' * 32}-{state}"
+    emptied(broker, f"d2/{name}")
+    status, found = findings(broker, *dirs, configs=())
+    assert (status, found - {("metadata-elsewhere", None)}) == (3, {("only-copy-is-stray", 2)})
+    done = kdump("check", *dirs, cwd=broker).stdout.decode()
+    (command,) = (line.strip() for line in done.splitlines() if "-0.bbb" in line and " mv " in line)
+    subprocess.run(["bash", "-c", command], check=True, cwd=broker)
+    assert len((broker / "d2" / "idem-0" / f"{0:020}.log").read_bytes()) > 0
+    assert findings(broker) == (0, set())
+
+
+def test_a_marked_folder_of_another_topic_id_has_no_records_of_an_empty_log(broker):
+    name = f"d2/idem-0.{'b' * 32}-delete"
+    emptied(broker, name)
+    (broker / name / "partition.metadata").write_text(f"version: 0\ntopic_id: {text(bytes(15) + b'x')}")
+    assert findings(broker) == (3, {("records-missing", 2)})
+
+
+@pytest.mark.parametrize("state", ["delete", "stray"])
+def test_a_marked_folder_that_ends_where_an_empty_log_begins_lacks_nothing(broker, state):
+    """DeleteRecords or retention has emptied the log after a move to another log dir."""
+    emptied(broker, f"d2/idem-0.{'b' * 32}-{state}")
+    (broker / "d2" / "idem-0" / f"{0:020}.log").rename(broker / "d2" / "idem-0" / f"{2:020}.log")
+    (broker / "d2" / "log-start-offset-checkpoint").write_text("0\n1\nidem 0 2\n")
+    assert findings(broker) == (0, set())
+
+
+def test_another_replica_may_have_the_records_of_an_empty_log(broker):
+    """A partition came back within file.delete.delay.ms after a reassignment: the broker fetches its records again."""
+    emptied(broker, f"d2/idem-0.{'b' * 32}-delete")
+    (broker / "d2" / "recovery-point-offset-checkpoint").unlink()
+    add_replica(broker)
+    done = kdump("check", *DIRS, "--notes", cwd=broker)
+    assert done.returncode == 0
+    assert "the name of this folder marks it for deletion" in " ".join(done.stdout.decode().split())
+    (broker / "d2" / "recovery-point-offset-checkpoint").write_text("0\n1\nidem 0 2\n")
+    assert findings(broker) == (3, {("only-copy-is-stray", 2)})
+
+
+@pytest.mark.parametrize("place", ["d2/idem-0.bak", "d2/old/idem-0", "d2/backup", "old/idem-0", "old/copy of idem-0"])
+@pytest.mark.parametrize("is_empty", [False, True])
+def test_a_folder_under_another_name_is_put_in_the_place_of_a_partition(broker, place, is_empty):
+    emptied(broker, place)
+    if not is_empty:
+        shutil.rmtree(broker / "d2" / "idem-0")
+    done = kdump("check", ".", cwd=broker).stdout.decode()
+    assert f"./{place} has 138 bytes of log with the topic id of idem" in " ".join(done.split())
+    for command in printed(broker, list(DIRS) if place.startswith("d2") else ["."]):
+        subprocess.run(["bash", "-c", command], cwd=broker, check=True)
+    assert (broker / "d2" / "idem-0" / f"{0:020}.index").is_file()
+    assert findings(broker) == (0, set())
+
+
+@pytest.mark.parametrize(
+    ("place", "named"), [("d2/idem-1.bak", False), ("d2/idem-00", False), ("d2/backup", True), ("d2/idem-0.bak", True)]
+)
+def test_a_folder_under_another_name_is_no_copy_of_another_partition(broker, place, named):
+    """Brokers 1 and 2 have replicas of two partitions: no command, because the broker fetches the records."""
+    add_replica(broker)
+    (broker / "d2" / "idem-0").rename(broker / place)
+    said = " ".join(kdump("check", *DIRS, cwd=broker).stdout.decode().split())
+    assert ("may be a copy of idem-0" in said) == named
+    assert "give it its name back" not in said
+
+
 def test_a_folder_with_the_id_of_another_topic_here_is_no_all_clear(broker):
     shutil.copy(broker / "d2" / "idem-0" / "partition.metadata", broker / "d1" / "plain-0" / "partition.metadata")
     status, found = findings(broker)
