@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from kdump.log_dirs.partition import Partition
     from kdump.recovery.log_loader import Outcome
     from kdump.recovery.segment_end import Cut
+    from kdump.recovery.swaps import Swaps
 
 IRRELEVANT: Final = frozenset({file_names.META_PROPERTIES, file_names.PARTITION_METADATA})
 """Files without effect on the recovery of a log. The recovery is predicted even if these files are unreadable."""
@@ -502,6 +503,13 @@ def _ignored(part: "Partition", end: int | None, fail: "Callable[[UnreadableErro
     if found:
         from kdump.log_dirs.archives import Archive
         from kdump.recovery.segment_end import lost
+
+        swaps = _swaps(part, fail)
+        if swaps is not None:
+            yield from (
+                _deleted_by_swap(part, each, base, swaps, fail) for base, each in sorted(found) if base in swaps.deletes
+            )
+            found = [(base, each) for base, each in found if base not in swaps.deletes]
     names = {posixpath.basename(each.path) for each in part.segments}
     for base, entry in sorted(found):
         name, text = part.files.shown(entry.path), "a broker does not read a file of this name"
@@ -528,6 +536,46 @@ def _ignored(part: "Partition", end: int | None, fail: "Callable[[UnreadableErro
             advice=f"{how} to {target} before a broker starts. This prints its records: kdump dump {shell_path(name)}",
             commands=() if is_packed or target in names else (f"mv {shell_path(name)} {path}",),
         )
+
+
+def _swaps(part: "Partition", fail: "Callable[[UnreadableError], None]") -> "Swaps | None":
+    """Return the effect of ``.swap`` files on a folder's other files; None without such files, or if they fail."""
+    if not any(each.path.endswith(f".{file_names.SWAP}") for each in part.segments):
+        return None
+    from kdump.recovery.segment_end import FailsError
+    from kdump.recovery.swaps import after_swaps
+
+    try:
+        return after_swaps(part, "last_offset")
+    except FailsError:  # the dry start reports it
+        return None
+    except UnreadableError as error:
+        fail(error)
+        return None
+
+
+def _deleted_by_swap(
+    part: "Partition", entry: "Entry", base: int, swaps: "Swaps", fail: "Callable[[UnreadableError], None]"
+) -> Finding:
+    """Return the finding on a file such as ``N.log.gz`` that a start deletes (``LogLoader.load``)."""
+    from kdump.checks.repair_commands import aside
+
+    name = part.files.shown(entry.path)
+    text = f"a start deletes this file: a .swap file replaces the segments from offset {swaps.deletes.start} to "
+    text += f"{swaps.deletes.stop - 1}"
+    inside = _inside(part, entry, base, fail)
+    if inside is None or not (offsets := swaps.only_in(inside)):
+        return remark(name, Code.SEGMENT_IGNORED, text)
+    return Finding(
+        level=Level.LOG,
+        file=name,
+        kind=Code.SWAPPED,
+        text=f"{text}, and no segment has its {many(len(offsets), 'record')}",
+        offset=min(offsets),
+        loses=len(offsets),
+        advice=f"Move the file away before a broker starts. This prints its records: kdump dump {shell_path(name)}",
+        commands=(aside(name),),
+    )
 
 
 def _inside(

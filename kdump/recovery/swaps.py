@@ -32,6 +32,12 @@ class Swaps(NamedTuple):
     segments: list[Segment]
     cuts: list[Cut]
     discarded: list[str]
+    deletes: range = range(0)
+    """The broker deletes each file whose name begins with one of these offsets, except ``.swap`` files."""
+
+    def only_in(self, each: Segment) -> set[int]:
+        """Return the offsets of the user records of a file that no segment has afterwards. It is no segment itself."""
+        return _user_offsets(each) & _missing([each], self.segments)
 
 
 def after_swaps(partition: Partition, searched: str) -> Swaps:
@@ -57,7 +63,8 @@ def after_swaps(partition: Partition, searched: str) -> Swaps:
     overwritten = {base_of(each): each for each in gone if not first <= base_of(each) < end}
     swapped = [_with_siblings(each, overwritten.get(base_of(each))) for each in valid]
     segments = sorted(kept + swapped, key=base_of)
-    return Swaps(segments, _by_offset(_replaced(gone, valid), gone, segments, valid), discarded)
+    cuts = _by_offset(_replaced(gone, valid), gone, segments, valid)
+    return Swaps(segments, cuts, discarded, range(first, end))
 
 
 def _with_siblings(swap: Segment, under: Segment | None) -> Segment:

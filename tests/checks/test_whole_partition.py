@@ -308,6 +308,28 @@ def test_a_copy_beside_its_segment_is_noted(tmp_path, end):
     assert all("a broker does not read a file of this name. If it has records, this prints" in text for text in texts)
 
 
+@pytest.mark.parametrize(
+    ("base", "end", "loses"),
+    [(3, ".gz", 3), (3, ".bak", 3), (6, ".gz", 0), (8, ".gz", None), (9, ".gz", None)],
+    ids=["packed", "plain", "copy", "above a gap", "past the end"],
+)
+def test_a_start_deletes_an_ignored_segment_in_the_range_of_a_swap(tmp_path, base, end, loses):
+    """LogLoader.load deletes each file whose name begins with an offset of the range, except ``.swap`` files."""
+    swap = SEGMENT + b"".join(one(offset) for offset in range(6, 8))
+    data = b"".join(one(offset) for offset in range(base, base + (3 if base == 3 else 2)))
+    names = {f"{NAME}.swap": swap, f"{base:020}.log{end}": data if end == ".bak" else gzip.compress(data)}
+    place = folder(tmp_path, (0, SEGMENT), (6, swap[len(SEGMENT) :]), **names)
+    lines = map(json.loads, kdump("check", "-o", "jsonl", place).stdout.splitlines())
+    (found,) = [each for each in lines if each.get("file", "").endswith(f"{base:020}.log{end}")]
+    is_deleted = "a start deletes this file: a .swap file replaces the segments from offset 0 to 7" in found["text"]
+    assert is_deleted == (loses is not None)
+    assert found["loses"] == (loses or (2 if loses is None else None))
+    if loses:
+        for command in found["commands"]:
+            subprocess.run(command, shell=True, check=True)
+        assert not (place / f"{base:020}.log{end}").exists()
+
+
 @pytest.mark.parametrize("end", ["cleaned", "deleted"])
 def test_a_file_that_a_start_removes_is_not_the_log(tmp_path, end):
     folder(tmp_path, **{f"{NAME}.{end}": SEGMENT})
