@@ -290,6 +290,7 @@ class _IndexPass:
 
     def end(self, region: Damage | Padding | Trailing) -> None:
         """Read on like Kafka's reader: from a region that is not a valid batch to the byte at which it stops."""
+        resync.raise_above_limit(self._source, region)
         if self._is_over:
             return
         self._is_over = True

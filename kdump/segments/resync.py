@@ -179,6 +179,14 @@ class ResyncReader:
                 yield region
             if fault is None or position >= self._zeros:
                 break
+            if bad is not None and isinstance(fault, Damage) and fault.kind == "limit" and self.is_credible(position):
+                if self._magic(position) < record_layout.MAGIC_2:  # a wrapper stores its last offset only
+                    yield self._range(bad, position, None)
+                else:
+                    base = record_layout.LOG_OVERHEAD.read(self._window.view(position, _SIZE + 4)).offset
+                    yield self._range(bad, position, base)
+                    self._next_offset = base
+                bad = None
             bad = bad or fault
             position = self._resume(position)
         if bad is not None:
@@ -209,6 +217,14 @@ class ResyncReader:
 
     def _account(self, bad: Damage | Trailing, valid: RecordBatch) -> Damage:
         """Return the damaged range from ``bad`` to the next valid batch, ``valid``, with the missing offsets."""
+        try:
+            until = valid.base_offset
+        except DamageError:  # a wrapper that cannot be decompressed; it stores its last offset only
+            until = None
+        return self._range(bad, valid.position, until)
+
+    def _range(self, bad: Damage | Trailing, end: int, until: int | None) -> Damage:
+        """Return the damaged range from ``bad`` to a valid batch at ``end`` with base offset ``until``."""
         if isinstance(bad, Trailing):
             size = bytes(self._source.read(bad.position + _SIZE, 4))
             bad = Damage(
@@ -220,15 +236,11 @@ class ResyncReader:
                 f"at most {bad.size - record_layout.LOG_OVERHEAD.size}",
                 int.from_bytes(size, "big", signed=True),
             )
-        try:
-            until = valid.base_offset
-        except DamageError:  # a wrapper that cannot be decompressed; it stores its last offset only
-            until = None
         return bad._replace(
-            size=valid.position - bad.position,
+            size=end - bad.position,
             missing_from=self._next_offset,
             missing_until=until,
-            holes=size_of_holes(self._source, bad.position, valid.position),
+            holes=size_of_holes(self._source, bad.position, end),
         )
 
     def _rest(self, bad: Damage | Trailing) -> Iterator[Region]:

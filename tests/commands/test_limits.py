@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import gzip
+import json
 import random
 import struct
 import subprocess
@@ -220,6 +221,23 @@ def test_a_check_has_no_verdict_on_a_valid_batch_above_its_limit(tmp_path, name,
     assert b"damaged" not in done.stdout
     assert b"truncate" not in done.stdout
     assert done.peak < IDLE + 8 * MIB
+
+
+@pytest.mark.parametrize(
+    "damage", [b"\xff" * 40, forge.batch([forge.record(None, b"x")])[:-1] + b"y"], ids=["size", "crc"]
+)
+@pytest.mark.parametrize("large", CHECKED.values(), ids=CHECKED)
+def test_a_valid_batch_above_the_limit_is_no_damage_after_other_damage(tmp_path, large, damage):
+    folder = tmp_path / "t-0"
+    log = damage + large + forge.batch([forge.record(None, b"z")], base_offset=1)
+    with_time_index(folder, log)
+    done = kdump("check", folder, "--max-batch-bytes", MIB)
+    assert done.returncode == 1
+    text = f"byte {len(damage)}: a batch of {len(large) - 12} bytes is valid, but larger than kdump's limit"
+    assert text in done.stderr.decode()
+    rows = kdump("dump", folder, "-o", "jsonl", "--max-batch-bytes", MIB).stdout.splitlines()
+    found = [row for row in map(json.loads, rows) if row["kind"] == "damage"]
+    assert [(row["position"], row["size"]) for row in found] == [(0, len(damage)), (len(damage), len(large))]
 
 
 @pytest.mark.parametrize("name", ["check", "verify-index"])
