@@ -103,9 +103,10 @@ def _range(
 
 
 def wrong_crc(source: Source, damage: Damage, *, searches: bool = False) -> Iterator[RecordBatch]:
-    """Yield the batches with a wrong checksum but plausible headers at the start of a damaged range.
+    """Yield the batches with a wrong checksum at the start of a damaged range.
 
-    With ``searches``, also such batches after other bytes of the range. Their offsets must rise.
+    The first one needs only a known magic and codec: the valid batch before it shows where it begins. Later ones need
+    plausible counts and rising offsets. With ``searches``, also such batches after other bytes of the range.
     """
     last, end, window = -1, damage.position, walk.Window(source, damage.end)
     starts = [damage.position] if damage.kind == "crc" else []
