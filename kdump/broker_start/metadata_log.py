@@ -12,11 +12,11 @@ KafkaRaftClient, KRaftControlRecordStateMachine, RecordsIterator, RecordsSnapsho
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.answers.metadata.cluster_image import ClusterImage
 from kdump.answers.metadata.image import SnapshotFile, load
-from kdump.answers.metadata.records import METADATA_VERSION, level_name
+from kdump.answers.metadata.records import METADATA_VERSION, Undecoded, level_name, read_batch
 from kdump.answers.metadata.replay import BreakEffect, MetadataReplay
 from kdump.broker_start import log_folder
 from kdump.broker_start.log_folder import METADATA_FOLDER
@@ -25,7 +25,6 @@ from kdump.errors import DamageError
 from kdump.findings.codes import Code
 from kdump.formats import quorum_state
 from kdump.internal_topics import CLUSTER_METADATA
-from kdump.internal_topics.decode import decode
 from kdump.log_dirs import file_names
 from kdump.log_dirs.file_names import KRAFT_SNAPSHOT_NAME
 from kdump.records.log_entry import check
@@ -188,6 +187,7 @@ def _with_snapshots(
         image, broken, of_controller = _replay(newest, segments, end, of.release, folder)
     else:
         image, broken, of_controller = whole, [] if newest is None else list(_snapshot(newest, of.release)), None
+        broken = broken or list(_first_data(segments, end, of.release))
     broken = broken or list(_levels(image, newest, of.release, folder))
     if not is_whole and not fatal:
         text = f"the metadata log ends at offset {end}: later changes are lost"
@@ -275,6 +275,15 @@ def _replay(
     return image, broken, next(iter(not_applied), None)
 
 
+def _first_data(segments: list[Segment], end: int, release: StartRelease) -> list[StartCause]:
+    """Return the cause if the release cannot read the first records of the log."""
+    for each in segments:
+        for found in _batches(each, end):
+            if not found.first.is_control:
+                return list(release.too_new(found, each.name))
+    return []
+
+
 def _levels(
     image: ClusterImage, newest: SnapshotFile | None, release: StartRelease, folder: log_folder.LogFolder
 ) -> Iterator[StartCause]:
@@ -328,17 +337,17 @@ def _snapshot(snapshot: SnapshotFile, release: StartRelease) -> Iterator[StartCa
         yield StartCause(code=Code.METADATA_SNAPSHOT_BROKEN, file=snapshot.name, text=text)
 
 
-def bootstrap(log_dir: LogDirFiles) -> tuple[int | None, StartCause | None]:
+def bootstrap(log_dir: LogDirFiles, release: StartRelease) -> tuple[int | None, StartCause | None]:
     """Return the metadata.version in ``bootstrap.checkpoint`` and None, or None and the cause that prevents the start.
 
-    Both are None without the file. Source: BootstrapDirectory. Raises UnreadableError.
+    Both are None without the file. Sources: BootstrapDirectory, BatchFileReader. Raises UnreadableError.
     """
     name = file_names.BOOTSTRAP_SNAPSHOT
     entry = log_dir.entry(name)
     if entry is None:
         return None, None
     try:
-        level, text = _bootstrap_level(log_dir, entry), NO_LEVEL
+        level, text = _bootstrap_level(log_dir, entry, release), NO_LEVEL
     except DamageError as damage:
         level, text = None, str(damage)
     if level is not None:
@@ -346,7 +355,7 @@ def bootstrap(log_dir: LogDirFiles) -> tuple[int | None, StartCause | None]:
     return None, StartCause(code=Code.BOOTSTRAP_BROKEN, file=log_dir.shown(name), text=text)
 
 
-def _bootstrap_level(log_dir: LogDirFiles, entry: Entry) -> int | None:
+def _bootstrap_level(log_dir: LogDirFiles, entry: Entry, release: StartRelease) -> int | None:
     level = None
     if entry.is_folder:
         raise DamageError(Code.FOLDER.kind, "the path is a folder")
@@ -356,9 +365,12 @@ def _bootstrap_level(log_dir: LogDirFiles, entry: Entry) -> int | None:
                 resync.raise_above_limit(source, region)
                 raise DamageError(Code.BATCH.kind, region.reason, position=region.at)
             if isinstance(region, RecordBatch) and not region.is_control:  # the reader checks no checksum
-                for record in region.records():
-                    found = decode(CLUSTER_METADATA, None, record.value or b"")
-                    fields: Any = None if found is None or found.value is None else found.value.values
-                    if fields and fields.get("name") == METADATA_VERSION and "featureLevel" in fields:
-                        level = fields["featureLevel"]
+                for cause in release.too_new(region, entry.path, replayed=False):
+                    raise DamageError(Code.BATCH.kind, cause.text, position=region.position)
+                for record in read_batch(region):
+                    if isinstance(record, Undecoded):
+                        reason = f"unable to deserialize record at offset {record.offset}: {record.reason}"
+                        raise DamageError(Code.BATCH.kind, reason, position=region.position)
+                    if record.name == "FeatureLevelRecord" and record.fields["name"] == METADATA_VERSION:
+                        level = record.fields["featureLevel"]
     return level

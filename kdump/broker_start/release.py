@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kdump.broker_start.outcome import StartCause
@@ -93,22 +94,28 @@ class StartRelease(NamedTuple):
     def is_newest(self) -> bool:
         return self.number[:2] == max(LAST_MINORS.items())
 
-    def too_new(self, found: Batches, file: str) -> Iterator[StartCause]:
-        """Yield the first reason, if any, why an older release cannot read these batches of the metadata log."""
-        if self.is_newest:
-            return
+    def too_new(self, found: Batches, file: str, *, replayed: bool = True) -> Iterator[StartCause]:
+        """Yield the first reason, if any, why the release cannot read these batches of the metadata log.
+
+        ``replayed``: the records are not only read, but applied, so that the release must support the feature levels.
+        For the newest release only the frame version of the first record is read: only records of 2.8 have version 0.
+        """
         from kdump.internal_topics import cluster_metadata
         from kdump.internal_topics.schema import by_type
 
         messages = by_type(cluster_metadata.MESSAGES, "Record", self.number)
-        for batch in found.batches():
+        for batch in (found.first,) if self.is_newest else found.batches():
             if batch.is_control:
                 continue
             try:
-                for record in batch.records():
+                for record in islice(batch.records(), 1 if self.is_newest else None):
                     value = record.value or b""
-                    error, reason = "UnsupportedVersionException", _unread(value, messages, self.number)
+                    error, reason = "MetadataParseException", _preview(value)
+                    if not reason and self.is_newest:
+                        return
                     if not reason:
+                        error, reason = "UnsupportedVersionException", _unread(value, messages, self.number)
+                    if not reason and replayed:
                         error, reason = "RuntimeException", self._unsupported(value, messages)
                     if reason:
                         text = f"{error}: offset {record.offset}: {reason}"
@@ -133,6 +140,16 @@ class StartRelease(NamedTuple):
         if level <= self.highest_of(name):
             return ""
         return f"{name} has level {level}, but {self.name} supports at most level {self.highest_of(name)}"
+
+
+def _preview(value: bytes) -> str:
+    """Return why no release after 2.8 reads a record, or "" (``AbstractApiMessageSerde.read``)."""
+    if value[:1] != b"\0":
+        return ""
+    return (
+        "Could not deserialize metadata record with frame version 0. Note that upgrades from the preview release of "
+        "KRaft in 2.8 to newer versions are not supported"
+    )
 
 
 def _unread(value: bytes, messages: dict[int, MessageSchema], release: tuple[int, ...]) -> str:

@@ -249,7 +249,7 @@ class _BrokerRun:
     def _bootstrap(self) -> None:
         from kdump.broker_start import metadata_log
 
-        level, cause = metadata_log.bootstrap(self.metadata_dir)
+        level, cause = metadata_log.bootstrap(self.metadata_dir, self.options.release)
         self.bootstrap_level = level or 0
         self.fatal += [] if cause is None else [cause]
 

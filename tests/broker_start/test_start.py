@@ -536,6 +536,42 @@ def test_no_node_starts_with_a_metadata_record_that_cannot_be_decoded(broker, va
     assert (start["starts"], codes(start["fatal"])) == (False, [code])
 
 
+PREVIEW = b"\x00\x02\x00\x00\x03old" + bytes(15) + b"\x0a"
+"""A TopicRecord of 2.8."""
+
+
+@pytest.mark.parametrize(("release", "is_first"), [("3.9.2", True), ("3.9.2", False), ("4.4.0", True)])
+def test_no_release_after_the_preview_reads_its_metadata_records(broker, release, is_first):
+    """AbstractApiMessageSerde refuses frame version 0, which only KRaft's preview in 2.8 wrote."""
+    log = broker / "d1" / "__cluster_metadata-0" / f"{0:020}.log"
+    log.write_bytes(records(PREVIEW) if is_first else log.read_bytes() + records(PREVIEW, base=5))
+    start, _ = started(broker, release=release)
+    assert (start["starts"], codes(start["fatal"])) == (False, ["metadata-too-new"])
+    assert "Could not deserialize metadata record with frame version 0" in start["fatal"][0]["text"]
+
+
+@pytest.mark.parametrize(
+    ("value", "release", "fatal"),
+    [
+        (b"\x02\x02\x00", "4.4.0", True),
+        (b"\x01\x63\x00", "4.4.0", True),
+        (b"\x01\x02\x09", "4.4.0", True),
+        (b"", "4.4.0", True),
+        (metadata_value("RegisterControllerRecord"), "4.4.0", False),
+        (metadata_value("RegisterControllerRecord"), "3.5.2", True),
+        (metadata_value("FeatureLevelRecord", name="share.version", featureLevel=2), "3.9.2", False),
+    ],
+)
+def test_a_node_decodes_each_record_of_its_bootstrap_checkpoint(broker, value, release, fatal):
+    """BatchFileReader: "unable to deserialize record at offset 1"."""
+    version = metadata_value("FeatureLevelRecord", name="metadata.version", featureLevel=1)
+    log = broker / "d1" / "__cluster_metadata-0" / f"{0:020}.log"
+    log.write_bytes(records(version))
+    (broker / "d1" / "bootstrap.checkpoint").write_bytes(records(version, value))
+    start, _ = started(broker, release=release)
+    assert ("bootstrap-broken" in codes(start["fatal"])) == fatal
+
+
 def test_a_node_starts_with_a_gap_in_the_metadata_log(broker):
     log = broker / "d1" / "__cluster_metadata-0" / f"{0:020}.log"
     log.write_bytes(log.read_bytes() + records(metadata_value("NoOpRecord"), base=7))
