@@ -36,7 +36,7 @@ class Swaps(NamedTuple):
     """The broker deletes each file whose name begins with one of these offsets, except ``.swap`` files."""
 
     def only_in(self, each: Segment) -> set[int]:
-        """Return the offsets of the user records of a file that no segment has afterwards. It is no segment itself."""
+        """Return the offsets of the user records of a file that no segment has afterwards."""
         return _user_offsets(each) & _missing([each], self.segments)
 
 
