@@ -133,8 +133,6 @@ class PartitionOffsets:
     """The first offset with the largest timestamp."""
     by_time: tuple[TimeAnswer, ...] = ()
     """For each --time the first offset at or after it."""
-    ends_damaged: bool = False
-    """Whether damage follows the last valid batch: the log may have had higher offsets than latest and lastStable."""
 
 
 class OffsetsFacts(NamedTuple):
@@ -245,6 +243,9 @@ class _PartitionPass:
         latest = max(self._producers.end_offset, self._earliest)
         stable = self._producers.first_open_offset
         timestamp, offset = self._max_timestamp()
+        if self._ends_damaged:
+            name = self._place.partition.name
+            self._place.report.note(f"{name}: damage follows the last valid batch: the log may have had higher offsets")
         return self._producers.rank, PartitionOffsets(
             *self._key,
             earliest=self._earliest,
@@ -256,7 +257,6 @@ class _PartitionPass:
             max_timestamp_ms=timestamp,
             max_timestamp_offset=offset,
             by_time=self.times.answers(),
-            ends_damaged=self._ends_damaged,
         )
 
     def _max_timestamp(self) -> tuple[int | None, int | None]:
@@ -299,8 +299,6 @@ maxTimestampMs   the largest timestamp, -1 if no record has one;
 byTime           for each --time the first offset with this time or a later
                  one, searched as a broker does: in the segment that the
                  time indexes select
-endsDamaged      whether damage follows the last valid batch: the log may
-                 have had higher offsets than latest and lastStable
 
 null means that no file has the value, or that there is no such offset. A transaction that is open in the newest valid
 producer snapshot counts as open until its marker is read. A truncated batch at the end of a log is left out.

@@ -42,7 +42,7 @@ def _row(line: PartitionOffsets) -> dict[str, object]:
     return {
         "partition": f"{line.topic}-{line.partition}",
         "earliest": line.earliest,
-        "latest": f"{line.latest} or more" if line.ends_damaged else line.latest,
+        "latest": line.latest,
         "high watermark": line.high_watermark,
         "last stable": line.last_stable,
         "held back": line.latest - line.last_stable,
