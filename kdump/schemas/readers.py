@@ -122,16 +122,21 @@ MAX_DEPTH: Final = 200
 
 
 def read_json(payload: bytes, position: int) -> Any:
-    """Return the JSON value from a position on, without validation against a schema. Raises UndecodableError."""
+    """Return the JSON value from a position on, without validation against a schema. Raises UndecodableError.
+
+    Its encoding is UTF-8, 16 or 32, by the byte order mark or the first bytes (Jackson's ByteSourceJsonBootstrapper).
+    """
+    data = payload[position:]
+    encoding = json.detect_encoding(data)
     try:
-        text = payload[position:].decode()
+        text = data.decode(encoding)
         if text.count("[") + text.count("{") > MAX_DEPTH:
             _check_depth(text)
         return json.loads(text, parse_constant=_refuse, parse_float=lambda digits: number(float(digits)))
     except UndecodableError:
         raise
     except UnicodeDecodeError as reason:
-        raise UndecodableError(f"the JSON is not UTF-8 ({reason.reason})") from None
+        raise UndecodableError(f"the JSON is not {encoding.removesuffix('-sig').upper()} ({reason.reason})") from None
     except json.JSONDecodeError as reason:
         raise UndecodableError(f"it is not JSON: {reason.msg} at character {reason.pos}") from None
     except ValueError as reason:

@@ -10,6 +10,10 @@ from kdump.schemas.readers import read_json
         (b'{"a":[1,2.5,"x",null,true]}', {"a": [1, 2.5, "x", None, True]}),
         (b"9007199254740993", 9007199254740993),
         (b"1e999", "Infinity"),
+        (b"\xef\xbb\xbf[1]", [1]),
+        ('{"ä":1}'.encode("utf-16"), {"ä": 1}),
+        ('{"ä":1}'.encode("utf-16-be"), {"ä": 1}),
+        ('{"ä":1}'.encode("utf-32-le"), {"ä": 1}),
     ],
 )
 def test_values(payload, value):
@@ -18,7 +22,19 @@ def test_values(payload, value):
 
 @pytest.mark.parametrize(
     "payload",
-    [b"", b"{", b"NaN", b"-Infinity", b'"\xff"', b"1 2", b"[" * 201 + b"]" * 201, b"[" * 100_000, b"9" * 5000],
+    [
+        b"",
+        b"{",
+        b"NaN",
+        b"-Infinity",
+        b'"\xff"',
+        b"\xff\xfe1",
+        b"\xef\xbb\xbf",
+        b"1 2",
+        b"[" * 201 + b"]" * 201,
+        b"[" * 100_000,
+        b"9" * 5000,
+    ],
 )
 def test_what_is_no_json_has_a_reason(payload):
     with pytest.raises(UndecodableError):
