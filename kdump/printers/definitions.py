@@ -303,11 +303,15 @@ def _users(image: ClusterImage) -> Iterator[str]:
             }
         resource = name.removeprefix("CN=")
         lines = _document("KafkaUser", resource, spec or {"authentication": {"type": "scram-sha-512"}})
-        if resource != name and resource in names:  # its document would replace this one
-            yield harmless_line(f"# A KafkaUser cannot be for {resource} and for {name}. The definition of {name}:")
-            yield from (f"# {line}" for line in lines)
+        if not NAME.fullmatch(resource):  # the operator takes the name of the resource as that of the user
+            why = f"A KafkaUser cannot be for {name}, because Kubernetes refuses the name {resource}"
+        elif resource != name and resource in names:  # its document would replace this one
+            why = f"A KafkaUser cannot be for {resource} and for {name}"
         else:
             yield from lines
+            continue
+        yield harmless_line(f"# {why}. The definition of {name}:")
+        yield from (f"# {line}" for line in lines)
 
 
 def _is_user(parts: tuple[tuple[str, str | None], ...]) -> bool:
