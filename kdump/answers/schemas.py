@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 from kdump.answers.question import LineTable
@@ -60,7 +61,7 @@ class SchemaQuery(NamedTuple):
 
     def versions(self, store: SchemaStore) -> Iterator[SchemaVersion]:
         """Yield the selected versions in log order."""
-        return (version for version in store.versions(STATES if self.deleted else STATES[:1]) if self._takes(version))
+        return (version for version in store.versions(STATES if self.deleted else STATES[:1]) if self.takes(version))
 
     def history(self, store: SchemaStore) -> Iterator[HistoryLine]:
         """Yield the records of the selected schemas in log order, also of deleted ones. A null value has the last id.
@@ -91,10 +92,11 @@ class SchemaQuery(NamedTuple):
         """Return the selected schema ids; None for all."""
         if self.guid is None and self.schema_type is None:
             return None if self.id is None else frozenset({self.id})
-        selected = self._replace(deleted=True, subject=None)
-        return frozenset(version.id for version in selected.versions(store))
+        selected = self._replace(subject=None)
+        versions = chain(store.versions(), store.replaced)
+        return frozenset(version.id for version in versions if selected.takes(version))
 
-    def _takes(self, version: SchemaVersion) -> bool:
+    def takes(self, version: SchemaVersion) -> bool:
         return (
             self.id in (None, version.id)
             and self.guid in (None, version.guid)

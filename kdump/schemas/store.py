@@ -115,6 +115,8 @@ class SchemaStore:
     def __init__(self, topic: str = TOPIC) -> None:
         self.topic = topic
         self.history: list[HistoryLine] = []
+        self.replaced: list[SchemaVersion] = []
+        """Versions whose id or schema a later record of the same version has replaced, in log order."""
         self._versions: dict[tuple[str, int], SchemaVersion] = {}
         self._configs: dict[str, dict[str, Any]] = {}
         self._modes: dict[str, str] = {}
@@ -167,7 +169,7 @@ class SchemaStore:
             if before is not None:
                 self._versions[key] = before._replace(state="hard-deleted", last_offset=record.offset)
             return
-        self._versions[key] = SchemaVersion(
+        made = self._versions[key] = SchemaVersion(
             subject=key[0],
             version=key[1],
             id=content["id"],
@@ -183,6 +185,8 @@ class SchemaStore:
             timestamp_ms=record.timestamp_ms,
             stored=content,
         )
+        if before is not None and (before.id, before.guid) != (made.id, made.guid):
+            self.replaced.append(before)
 
     def versions(self, states: Iterable[State] = STATES) -> Iterator[SchemaVersion]:
         """Yield the versions in one of ``states``, in log order."""
@@ -232,18 +236,21 @@ class SchemaStore:
             yield SubjectLine(name, state, live, self._configs.get(name), self._modes.get(name))
 
     def with_id(self, number: int) -> list[SchemaVersion]:
-        """Return the versions with this schema id, in any state and context, in log order."""
+        """Return the versions with this schema id, in any state and context, in log order; else the replaced ones."""
         return self._by("id").get(number, [])
 
     def with_guid(self, text: str) -> list[SchemaVersion]:
-        """Return the versions with this GUID (in lower case), in any state and context, in log order."""
+        """Return the versions with this GUID (in lower case), like :meth:`with_id`."""
         return self._by("guid").get(text, [])
 
     def _by(self, attribute: str) -> dict[object, list[SchemaVersion]]:
         if attribute not in self._indexes:
-            found = self._indexes[attribute] = {}
-            for version in self._versions.values():
-                found.setdefault(getattr(version, attribute), []).append(version)
+            groups: list[dict[object, list[SchemaVersion]]] = []
+            for versions in (self.replaced, self._versions.values()):
+                groups.append(found := {})
+                for version in versions:
+                    found.setdefault(getattr(version, attribute), []).append(version)
+            self._indexes[attribute] = groups[0] | groups[1]
         return self._indexes[attribute]
 
     def __bool__(self) -> bool:
