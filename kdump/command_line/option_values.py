@@ -187,7 +187,7 @@ class Size(click.ParamType[int]):
         if isinstance(value, int):
             return value
         found = re.fullmatch(_SIZE, value.strip(), re.IGNORECASE | re.ASCII)
-        if found is None:
+        if found is None or not int(found[1]):
             self.fail(f"{value!r} is not a size: write it as 256MB or 1GB", param, ctx)
         return int(found[1]) << (10 * (1 + "kmgt".index(found[2].lower())) if found[2] else 0)
 

@@ -134,7 +134,7 @@ def test_the_zone_changes_what_is_read_and_not_what_is_printed():
         (["select 1", BROKER, "--timeout", "nan"], 2),
         (["select 340282366920938463463374607431768211455::uhugeint", BROKER], 1),
         (["select 1", BROKER, "--timeout", "1e400"], 2),
-        (["select 1", BROKER, "--memory", "much"], 2),
+        *((["select 1", BROKER, "--memory", size], 2) for size in ("much", "0", "0MB")),
         (["select 1", BROKER, "--redact", "--no-payload"], 2),
         (["select * from records", "gone"], 1),
         (["--schema", "nosuch"], 2),
