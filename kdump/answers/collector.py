@@ -15,7 +15,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Protocol, Self, TypeVar
 
 from kdump.errors import SILENT, Reporter, UnreadableError, discard
-from kdump.formats.partition_metadata import id_text
 from kdump.log_dirs.file_names import LEADER_EPOCHS, PARTITION_METADATA, Name
 from kdump.primitives.terminal import path_text
 from kdump.segments.log_end import end_of_segment
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from kdump.formats.leader_epoch import EpochEntry
     from kdump.log_dirs.log_dir_state import LogDirState
     from kdump.log_dirs.partition import Partition, Segment
+    from kdump.log_reader.topic_ids import CurrentId
     from kdump.records.record_batch import Batches
     from kdump.segments.log_end import SegmentEnd
     from kdump.segments.regions import Damage, Trailing
@@ -98,7 +98,7 @@ class Place(NamedTuple):
         """The high watermark in the checkpoint, or None. A running broker writes the checkpoint every few seconds."""
         return None if self.key is None else self.log_dir.high_watermarks.get(self.key)
 
-    def of_deleted_topic(self, current_ids: Mapping[str, bytes]) -> str:
+    def of_deleted_topic(self, current_ids: Mapping[str, CurrentId]) -> str:
         """Return a note if ``current_ids`` has another id for the topic's name than the folder, else "".
 
         The topic was deleted and created again. Raises UnreadableError.
@@ -108,23 +108,20 @@ class Place(NamedTuple):
             return ""
         known = self.known(PARTITION_METADATA)
         own = self.partition.topic_id(self.report.damage) if known is None else known.topic_id
-        if own in {None, current}:
-            return ""
-        return (
-            f"{self.partition.files.shown(self.partition.folder)}: left out, because its topic id is {id_text(own)}, "
-            f"but {self.partition.topic} has the topic id {id_text(current)} in __cluster_metadata: a start of the "
-            "broker makes the folder stray"
-        )
+        return current.note(self.partition, own)
 
     def leader_epochs(self, wrong: Callable[[str], None] = discard) -> tuple[EpochEntry, ...]:
         """Return the entries of leader-epoch-checkpoint; empty without a valid file. ``wrong`` receives damage."""
-        if (known := self.known(LEADER_EPOCHS)) is not None:
-            return tuple(known)
-        try:
-            return self.partition.leader_epochs(wrong) or ()
-        except UnreadableError as error:
-            self.report.fail(error)
-            return ()
+        known = self.known(LEADER_EPOCHS)
+        if known is None:
+            try:
+                known = self.partition.leader_epochs(wrong) or ()
+            except UnreadableError as error:
+                self.report.fail(error)
+                return ()
+            if known and self.parsed is not None:
+                self.parsed[LEADER_EPOCHS] = known
+        return tuple(known)
 
     @property
     def log_start(self) -> int | None:
@@ -150,7 +147,7 @@ class Collector:
     damaged ranges, in file order. Collectors share one pass, so a collector may get more batches than it needs.
     """
 
-    current_ids: Mapping[str, bytes] = MappingProxyType({})
+    current_ids: Mapping[str, CurrentId] = MappingProxyType({})
     """Topic -> its id in the metadata log. The collector gets no folder of this name with another topic id."""
     takes_control_runs: ClassVar[bool] = False
     """Whether ``add`` accepts runs of control batches. If not, ``add`` is called for each control batch."""

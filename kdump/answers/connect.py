@@ -20,6 +20,7 @@ from kdump.log_dirs.file_names import Name
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_reader import replicas
 from kdump.log_reader.reader import PartitionReader
+from kdump.log_reader.topic_ids import of_present_topics
 from kdump.log_reader.unnamed_logs import with_names
 from kdump.primitives.encodings import java_integer
 
@@ -331,7 +332,7 @@ class ConnectTopics:
             self._unnamed.add(one.topic)
             known.append(one)
         self._partitions: dict[str, list[Partition]] = {}
-        for partition in replicas.each_once(known, report.note, ""):
+        for partition in replicas.each_once(of_present_topics(known, report.note), report.note, ""):
             if partition.topic is not None and partition.topic not in DECODER_SWITCHES:
                 self._partitions.setdefault(partition.topic, []).append(partition)
 

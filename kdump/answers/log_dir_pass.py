@@ -41,7 +41,7 @@ class LogDirPass:
             self.partition(self.place(partition))
 
     def place(self, partition: Partition) -> Place:
-        return Place(partition, self._states.of(partition), self._report)
+        return Place(partition, self._states.of(partition), self._report, {})
 
     def partition(self, place: Place) -> None:
         """Feed the collectors with a partition. Batches are read only if a collector needs them."""

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from kdump.answers.metadata.image import MetadataLog
     from kdump.log_dirs.finder import Wanted
     from kdump.log_dirs.partition import Partition
+    from kdump.log_reader.topic_ids import CurrentId
     from kdump.primitives.processes import Workers
 
     Feed = Callable[[Collector, Iterable[Partition]], None]
@@ -254,12 +255,14 @@ class Asking:
 
         return image_of(self.found, self.report)
 
-    @property
-    def current_ids(self) -> dict[str, bytes]:
-        """Topic -> its id in the metadata log; empty without one."""
+    @cached_property
+    def current_ids(self) -> Mapping[str, CurrentId]:
+        """Topic -> the id of the present topic, of the topics that are read."""
         from kdump.answers.metadata.image import topic_ids
+        from kdump.internal_topics import DECODER_SWITCHES
+        from kdump.log_reader.topic_ids import current_ids
 
-        return topic_ids(self.image)
+        return current_ids(topic_ids(self.image), self.meant(*DECODER_SWITCHES))
 
     def metadata_log(self) -> MetadataLog:
         """Return the metadata log in the paths. Raises UnreadableError if there is none."""

@@ -21,6 +21,7 @@ from kdump.answers.question import EXIT_STATUS, LineTable, LogQuestion, option
 from kdump.answers.recompression import WhatIf, WhatIfAnswer
 from kdump.formats.record_layout import LOG_APPEND_TIME
 from kdump.log_reader import replicas
+from kdump.log_reader.topic_ids import of_deleted_topics
 from kdump.primitives import compression
 from kdump.records.magic_2 import Batch
 from kdump.segments import lazy_records
@@ -425,7 +426,7 @@ size. 'first' is the timestamp of the first record in the earliest batch, 'last'
 batch. Transaction markers count as records, but their keys and values are not counted.
 
 Each folder has a line. The sums of producers, hours and codecs count each partition once: by the replica with the
-newest leader epoch and log end offset.
+newest leader epoch and log end offset. They leave out folders of a deleted topic of the same name.
 
 --what-if compresses batches again like a Java client. For a partition above 128 MiB only a sample of about 64 MiB is
 compressed, and 'errorBytes' is the 95% confidence interval; it is 0 if every batch was compressed. Control batches,
@@ -451,7 +452,9 @@ class StatisticsOptions:
 
 
 def _collector(asking: Asking, options: StatisticsOptions) -> Statistics:
-    spares = replicas.spares(asking.meant(), asking.report.note, " of the sums of topics")
+    what, found, note = " of the sums of topics", asking.meant(), asking.report.note
+    older = of_deleted_topics(found, note, asking.current_ids, what)
+    spares = [*replicas.spares(found, note, what), *older]
     return Statistics(
         records=options.records, top=options.top, hours=options.hours, targets=options.what_if, spares=spares
     )

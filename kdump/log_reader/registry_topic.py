@@ -10,6 +10,7 @@ from kdump.log_dirs import file_names
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_dirs.remote import shown_paths
 from kdump.log_reader.reader import PartitionReader
+from kdump.log_reader.topic_ids import of_present_topics
 from kdump.schemas import TOPIC
 from kdump.schemas.decoder import FORMATS, PayloadDecoder
 
@@ -61,9 +62,10 @@ def read_store(
 ) -> SchemaStore:
     """Return the schemas of a registry's topic in ``paths``: log dirs, partition folders, segments or archives.
 
-    If several replicas have an offset, it is replayed once. ``report`` receives the errors of unreadable files, and
-    ``lost`` the damaged ranges. If no partition of the topic is found, ``.log`` files named in ``paths`` are read.
-    Their folders must name no topic, and their first record must have a key of a registry.
+    If several replicas have an offset, it is replayed once. ``report`` receives the errors of unreadable files and
+    notes on folders of deleted topics, ``lost`` the damaged ranges. If no partition of the topic is found, ``.log``
+    files named in ``paths`` are read. Their folders must name no topic, and their first record must have a key of a
+    registry.
     """
     from kdump.schemas.store import SchemaStore
 
@@ -77,7 +79,7 @@ def read_store(
         every = Finder(wanted._replace(topics=(), remote=None), SILENT).find(logs) if logs else ()
         partitions = [one for one in every if one.topic is None and _is_of_registry(one)]
     found: dict[int, tuple[int, bytes | None, bytes | None]] = {}
-    for record in reader.records(partitions, lost):
+    for record in reader.records(of_present_topics(partitions, report.note), lost):
         found.setdefault(record.offset, (record.timestamp, record.key, record.value))
     store = SchemaStore(topic)
     for offset in sorted(found):

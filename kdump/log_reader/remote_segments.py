@@ -9,6 +9,7 @@ from kdump.formats.leader_epoch import EpochEntry
 from kdump.internal_topics import remote_log_metadata
 from kdump.internal_topics.decode import decode
 from kdump.log_reader.replicas import each_once
+from kdump.log_reader.topic_ids import of_present_topics
 from kdump.records.record_batch import RecordBatch
 from kdump.segments import log_end, resync
 from kdump.segments.regions import Damage, Trailing
@@ -132,7 +133,7 @@ def of_partitions(partitions: Iterable[Partition], report: Reporter) -> RemoteSe
     """
     found = RemoteSegments()
     of_topic = [one for one in partitions if one.topic == remote_log_metadata.TOPIC]
-    for partition in each_once(of_topic, discard, ""):
+    for partition in each_once(of_present_topics(of_topic, report.note), discard, ""):
         for segment in partition.segments:
             try:
                 found.read(segment, report)

@@ -25,6 +25,7 @@ from kdump.internal_topics import cluster_metadata, remote_log_metadata, transac
 from kdump.log_dirs.file_names import LEFTOVER_ENDS, Name, leftover_state
 from kdump.log_dirs.finder import holds_a_log
 from kdump.log_reader.replicas import spares
+from kdump.log_reader.topic_ids import current_ids, of_deleted_topics
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -91,10 +92,12 @@ def collectors_for(
     logs = live_of(partitions)
     image = image_of(logs, report)
     copied = copied_offsets(partitions, image, report)
+    current = current_ids(topic_ids(image), logs)
+    left_out = [*spares(logs, discard), *of_deleted_topics(logs, discard, current)]
     answer = ReportCollectors(
         how=how,
         usage=DiskUsage(),
-        statistics=Statistics(hours=True, spares=spares(logs, discard)),
+        statistics=Statistics(hours=True, spares=left_out),
         retention=Retention(TopicConfigs(image, configs), copied=copied),
         transactions=Transactions(asked, coordinators=partition_count(image, transaction_state.TOPIC)),
         groups=ConsumerGroups(GroupsWanted(partitions=asked)),
@@ -103,7 +106,7 @@ def collectors_for(
     )
     answer.groups.ends.topic_ids.update(topic_names(image))
     for one in (answer.retention, *answer.of_coordinators):
-        one.current_ids = topic_ids(image)
+        one.current_ids = current
     return answer
 
 
