@@ -14,8 +14,10 @@ from kdump.formats.record_layout import BATCH_HEADER, DELETE_HORIZON_FLAG, LOG_O
 from kdump.formats.time_index import TimeIndex
 from kdump.log_dirs.file_names import HIGH_WATERMARKS, LOG_STARTS, TIME_INDEX
 from kdump.log_dirs.log_dir_state import READERS, LogDirStates
+from kdump.records.record_batch import Batches
 from kdump.rows.selection import SegmentFacts
-from kdump.segments.regions import Range
+from kdump.segments import log_end, walk
+from kdump.segments.regions import DATA, Range
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -240,4 +242,19 @@ def largest_timestamp(segment: Segment, after: Segment, head: _Head | None = Non
         return None
     if head is not None and (head.largest > timestamp or head.base_offset > offset):
         return None
-    return timestamp
+    is_whole = after is not None and after.base_offset is not None and after.base_offset <= offset + 1
+    return timestamp if is_whole or not _has_later(segment, timestamp) else None
+
+
+def _has_later(segment: Segment, timestamp: int) -> bool:
+    """Return whether batches after the last offset index entry are later than ``timestamp``, or cannot be read.
+
+    A broker writes the last entry of a time index when it rolls the segment. A truncated index lacks it.
+    """
+    try:
+        with segment.open() as source:
+            start = log_end.last_indexed(segment, source)
+            regions = walk.walk(source, start, limit=segment.limit, runs=DATA)
+            return any(not isinstance(one, Batches) or one.greatest("max_timestamp") > timestamp for one in regions)
+    except UnreadableError:  # the reader of the segment reports it
+        return True

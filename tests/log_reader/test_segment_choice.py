@@ -172,6 +172,7 @@ LAST = TIME + 10 * MINUTE + 35_000
         (time_index.encode([(LAST, 81), (LAST - 5, 87)], 80), "its entries are not in order"),
         (time_index.encode([(TIME, 87)], 80), "it ends below the first batch"),
         (time_index.encode([(LAST, 88)], 80), "it names an offset of the next segment"),
+        (time_index.encode([(LAST - 5000, 86)], 80), "it lacks the entry of the last batch"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -185,6 +186,14 @@ def test_a_segment_whose_index_is_not_that_of_the_log_is_read(folder, index, why
     assert files == [10, 20], why
     _, files, _ = read(folder, since=TIME + 5 * MINUTE, until=TIME + 6 * MINUTE)
     assert files == list(range(5, 50)), why  # whether what follows segment 10 is in order is not known
+
+
+@pytest.mark.parametrize("at", [86, 85])
+def test_records_after_the_last_entry_of_a_time_index_are_found(folder, at):
+    """A broker finds no record in this segment: it writes the last entry when it rolls the segment."""
+    (folder / f"{80:020}.timeindex").write_bytes(time_index.encode([(LAST - 5000 * (87 - at), at)], 80))
+    found, _, _ = read(folder, since=LAST - 5000 * (86 - at), until=TIME + 11 * MINUTE)
+    assert found == [*range(at + 1, 88)]
 
 
 def test_log_append_time_is_the_time_of_the_broker(tmp_path):
