@@ -208,6 +208,11 @@ def _prepare(
             )
         if each.repaired:
             run.damages()
+    for folder in rebuilt.at_risk:
+        run.damage(
+            f"{folder.path} is not in the new cluster: the metadata has no partition with its name and topic id. Its "
+            "batches go to lost+found/unknown-topics"
+        )
     for warning in rebuilt.account.warnings if options["output"] != "table" else ():
         run.insist(warning)
     return rebuilt

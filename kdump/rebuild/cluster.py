@@ -11,7 +11,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from kdump.answers.metadata.cluster_image import TOPIC_RESOURCE
-from kdump.answers.metadata.image import topic_names
+from kdump.answers.metadata.image import Copies, MetadataLog, topic_names
 from kdump.answers.metadata.records import SCRAM_SINCE
 from kdump.answers.topic_configs import compacted_topics, tiered_topics
 from kdump.checks.evidence import committed
@@ -76,6 +76,8 @@ class RebuiltCluster(NamedTuple):
     plans: tuple[PartitionPlan, ...]
     unknown: tuple[VolumeFolder, ...]
     """The live and stray folders that are not copies of any partition of the cluster; empty with ``--topic``."""
+    at_risk: tuple[VolumeFolder, ...]
+    """The live ones of ``unknown`` that have records, unless the metadata log shows that the topic was deleted."""
     account: RebuildAccount
     retention_minutes: int
     """The value for offsets.retention.minutes: the age of the oldest commit plus 30 days, in minutes."""
@@ -170,7 +172,15 @@ def prepare(
         warnings=tuple(said_before),
     )
     return RebuiltCluster(
-        to, lost, image, tuple(plans), unknown, account, minutes, delays_retention=bool(at_start.deleted) and can_wait
+        to,
+        lost,
+        image,
+        tuple(plans),
+        unknown,
+        tuple(_at_risk(volumes, unknown)),
+        account,
+        minutes,
+        delays_retention=bool(at_start.deleted) and can_wait,
     )
 
 
@@ -323,6 +333,14 @@ def unknown_folders(volumes: Volumes, image: ClusterImage) -> list[VolumeFolder]
         for folder in volumes.of(name, topic.id, number)
     }
     return [each for each in volumes.folders if each.state in {"", "stray"} and each.path not in known]
+
+
+def _at_risk(volumes: Volumes, unknown: Sequence[VolumeFolder]) -> list[VolumeFolder]:
+    live = [each for each in unknown if not each.state and any(one.size for one in each.partition.segments)]
+    if live and (copies := Copies(volumes.metadata_copies, SILENT)):
+        deleted = {event.id for event in MetadataLog(copies).history() if event.what == "TopicDeleted"}
+        live = [each for each in live if each.topic_id is None or id_text(each.topic_id) not in deleted]
+    return live
 
 
 def _wanted(

@@ -9,9 +9,13 @@ import shutil
 
 import pytest
 
-from testing import GOLDEN
+from kdump.formats.partition_metadata import PartitionMetadata, encode
+from testing import GOLDEN, forge
 from testing.processes import kdump, on_a_terminal, patched, python
 from tests.commands import test_faults
+from tests.helpers.log_dirs import write
+from tests.helpers.metadata_records import metadata_value
+from tests.helpers.segments import data
 
 BROKER = GOLDEN / "brokers" / "4.2.2"
 TOPICS = ["multi", "one", "txn"]
@@ -188,6 +192,37 @@ def test_who_sees_a_terminal_is_asked_before_something_is_left_out(volume, tmp_p
         assert b"Write the new cluster?" in shown
         assert done.returncode == (3 if written else 2)
         assert (tmp_path / "new").exists() == written
+
+
+@pytest.mark.parametrize(
+    ("name", "log", "status"),
+    [("ghost-0", data(0, 3), 3), ("orders-0", data(0, 3), 3), ("gone-0", data(0, 3), 0), ("ghost-0", b"", 0)],
+    ids=["of no topic", "of another id", "of a deleted topic", "empty"],
+)
+def test_a_live_folder_of_no_topic_is_data_at_risk(tmp_path, name, log, status):
+    """The remaining copy of the metadata log may be older than the topic."""
+    own, other = bytes(range(16)), bytes(range(1, 17))
+    fields = {"partitionId": 0, "topicId": own, "replicas": [1], "isr": [1], "leader": 1}
+    values = (
+        metadata_value("FeatureLevelRecord", name="metadata.version", featureLevel=25),
+        metadata_value("TopicRecord", name="orders", topicId=own),
+        metadata_value("PartitionRecord", **fields),
+        metadata_value("TopicRecord", name="gone", topicId=other),
+        metadata_value("PartitionRecord", **fields | {"topicId": other}),
+        metadata_value("RemoveTopicRecord", topicId=other),
+    )
+    records = [forge.record(None, value, offset=number) for number, value in enumerate(values)]
+    write(tmp_path / "1", "__cluster_metadata-0", {0: forge.batch(records)})
+    write(tmp_path / "1", "orders-0", {0: data(0)})
+    (tmp_path / "1" / "meta.properties").write_text("version=1\ncluster.id=nub61tcETP6KClWv92MVHg\nnode.id=1\n")
+    folder = write(tmp_path / "2", name, {0: log})
+    (tmp_path / "2" / "meta.properties").write_text("version=1\ncluster.id=nub61tcETP6KClWv92MVHg\nnode.id=2\n")
+    topic_id = other if name == "gone-0" else bytes(range(2, 18))
+    for path, number in ((tmp_path / "1" / "orders-0", own), (folder, topic_id)):
+        (path / "partition.metadata").write_bytes(encode(PartitionMetadata(0, number)))
+    done = rebuild(tmp_path / "1", tmp_path / "2", "--plan", status=status)
+    text = f"{folder} is not in the new cluster: the metadata has no partition with its name and topic id. Its batches"
+    assert (text.encode() in done.stderr) == (status == 3)
 
 
 KILLED = """
