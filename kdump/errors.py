@@ -238,6 +238,18 @@ def raise_it(error: UnreadableError) -> None:
     raise error
 
 
+def once(report: Callable[[str], None]) -> Callable[[str], None]:
+    """Return a function that passes each text to ``report`` once. Several passes may find the same damage."""
+    reported: set[str] = set()
+
+    def say_new(text: str) -> None:
+        if text not in reported:
+            reported.add(text)
+            report(text)
+
+    return say_new
+
+
 class Reporter(NamedTuple):
     """The callbacks of a reader: the argument ``report``.
 

@@ -231,11 +231,9 @@ def _found(asked: LogQuestion[Any], inputs: Inputs, report: Reporter) -> Asking:
         max_batch_bytes=inputs.max_batch_bytes,
         remote=inputs.remote,
     )
-    of_finder = Reporter(damage=report.damage, fail=report.fail)
-    finder = Finder(meant._replace(topics=(), partitions=frozenset()) if also else meant, of_finder)
+    of_finder = Reporter(damage=report.damage, note=report.note, fail=report.fail)
+    finder = Finder(meant._replace(topics=(), partitions=frozenset()) if also else meant, of_finder, brief=True)
     found = list(finder.find(inputs.paths))
-    for text in finder.closed:
-        report.note(text)
     name = COPY if inputs.brokers else BY_PATH
     named = with_names(found, report.note, name=name, every=every, only_known=meant.is_choosy and not every)
     kept = [

@@ -50,18 +50,6 @@ class Reading(NamedTuple):
     since: int = 0
 
 
-def once(report: Callable[[str], None]) -> Callable[[str], None]:
-    """Return a function that passes each text to ``report`` once. Several passes may find the same damage."""
-    reported: set[str] = set()
-
-    def say_new(text: str) -> None:
-        if text not in reported:
-            reported.add(text)
-            report(text)
-
-    return say_new
-
-
 class Place(NamedTuple):
     """A partition folder, and the state of its log dir. It may not be picklable: collectors must drop it in ``end``."""
 

@@ -323,7 +323,7 @@ class ConnectTopics:
         of_files = Reporter(fail=report.fail)
         self._reader = PartitionReader(outcomes=False, report=of_files)
         self._lost = lost
-        found = list(Finder(wanted, of_files).find(paths))
+        found = list(Finder(wanted, of_files._replace(note=report.note), brief=True).find(paths))
         self._unnamed: set[str | None] = set()
         """The names that :func:`with_names` gives to logs without a topic."""
         known = [one for one in found if one.topic is not None]

@@ -10,10 +10,9 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from typing import TYPE_CHECKING, ClassVar, Final, Literal, NamedTuple, TypeAlias
 
-from kdump.answers.collector import once
 from kdump.answers.log_copy import LogCopy, differences, lineage
 from kdump.answers.question import LineTable, LogQuestion, option
-from kdump.errors import Reporter, UnreadableError, first_of, many
+from kdump.errors import Reporter, UnreadableError, first_of, many, once
 from kdump.log_dirs.tiered_storage import local_id
 from kdump.primitives.encodings import to_text
 

@@ -10,7 +10,7 @@ import click
 from kdump.command_line import option_values, session
 from kdump.command_line.limit_options import PATHS, Shared
 from kdump.command_line.options import AT, LAYOUT, LAYOUTS, LIMITS, NO_PAGER, PARTITIONS, WORKERS, WhoReads, wanted
-from kdump.errors import Reporter, discard
+from kdump.errors import Reporter, once
 from kdump.log_dirs.file_names import Name
 from kdump.log_dirs.finder import Finder
 from kdump.log_reader.unnamed_logs import BY_PATH, with_names
@@ -96,8 +96,6 @@ class Answering:
         ``leftovers``: read -future, -delete and -stray folders too. ``every_folder``: read folders without a partition
         too. ``judges``: the command gives a verdict. A topic of --topic that is not in the paths is then an error.
         """
-        from kdump.answers.collector import once
-
         self.session = session.Session(quiet=options.pop("quiet"))
         at: int | None = options.pop("at")
         self.at = timestamps.now() if at is None else at
@@ -105,7 +103,7 @@ class Answering:
         self._who = WhoReads.taken(options)
         self._also = also
         out = self.session  # some answers read a log twice, and would report its damage twice
-        self.report = Reporter(once(out.damage), once(out.wrong_index), once(out.note), out.fail)
+        self.report = Reporter(once(out.damage), once(out.wrong_index), out.report.note, out.fail)
         self.paths: tuple[str, ...] = options.pop("paths")
         asked = wanted(options, leftovers=leftovers, siblings=True, log_dirs=True, every_folder=every_folder)
         self._named = asked.topics
@@ -123,13 +121,11 @@ class Answering:
         outside a partition folder, if the user gave its path, gets the name ``loose`` (BY_PATH: from records or path).
         """
         wanted = self.asked._replace(topics=(), partitions=frozenset()) if self._also else self.asked
-        finder = Finder(wanted, self.session.report._replace(note=discard))
+        finder = Finder(wanted, self.session.report, brief=True)
         where = self.paths if paths is None else paths
         found = list(finder.find(where))
         self.found_names |= finder.found_names
         self.unread |= finder.unread
-        for text in finder.closed:
-            self.report.note(text)
         self.without_log += finder.without_log
         if self._named == self.asked.topics:
             self._absent(self.asked.missing(finder.found_names, where))

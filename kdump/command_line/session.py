@@ -8,7 +8,7 @@ from collections import Counter
 from typing import IO, TYPE_CHECKING, Final, Self
 
 from kdump import kernel
-from kdump.errors import ExitStatus, Reporter, StoreError, UnreadableError, discard, many
+from kdump.errors import ExitStatus, Reporter, StoreError, UnreadableError, discard, many, once
 from kdump.primitives.messages import message
 from kdump.primitives.terminal import harmless_line, on_terminal, terminal_width
 from kdump.printers.quantities import exact_size, pace, size
@@ -127,7 +127,7 @@ class Session:
         self.reported = ReportedSoFar()
         self.before: Callable[[], object] = lambda: None
         """Called before each report except :meth:`sum_up`, so that a worker process can wait for its turn."""
-        self.report = Reporter(self.damage, self.wrong_index, self.note, self.fail, self.has_read)
+        self.report = Reporter(self.damage, self.wrong_index, once(self.note), self.fail, self.has_read)
         if quiet:
             from kdump.log_dirs import remote
 

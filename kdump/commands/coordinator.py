@@ -18,7 +18,7 @@ from kdump.command_line.answering import FORM, write_answer
 from kdump.command_line.limit_options import AtLeast, in_paths
 from kdump.command_line.options import add
 from kdump.command_line.session import Session
-from kdump.errors import Reporter, UsageError
+from kdump.errors import UsageError
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.printers.answer_lines import AnswerTable
 
@@ -70,7 +70,7 @@ def _count(run: Session, topic: str, paths: tuple[str, ...]) -> int:
 
     Raises UsageError if a partition is absent, or if readable paths have none.
     """
-    folders = Finder(Wanted(topics=(topic,)), Reporter(fail=run.fail)).find(paths)
+    folders = Finder(Wanted(topics=(topic,)), run.report, brief=True).find(paths)
     found = topic_partitions(one.partition for one in folders)
     if found.missing:
         raise UsageError(

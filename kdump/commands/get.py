@@ -15,7 +15,7 @@ from kdump.command_line import options as shared
 from kdump.command_line import session
 from kdump.command_line.dump_options import TABLE_BATCH, TABLE_RECORD, named_columns
 from kdump.command_line.limit_options import in_paths
-from kdump.errors import SILENT, DamageError, ExitStatus, Reporter, UsageError, discard, offsets_text
+from kdump.errors import SILENT, DamageError, ExitStatus, Reporter, UsageError, offsets_text
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_dirs.remote import shown_paths
 from kdump.log_reader.batch_selection import Take
@@ -168,10 +168,10 @@ def partitions_of(
     if topic is None:
         return list(Finder(wanted, run.report).find(paths))
     one = wanted._replace(topics=(topic,), partitions=frozenset({int(number or 0)}))
-    partitions = list(Finder(one, run.report._replace(note=discard)).find(paths))
+    partitions = list(Finder(one, run.report, brief=True).find(paths))
     if partitions:
         return partitions
-    every = Finder(wanted._replace(remote=None), run.report._replace(note=discard)).find(paths)
+    every = Finder(wanted._replace(remote=None), run.report, brief=True).find(paths)
     return [part for part in every if part.topic is None and part.is_named]
 
 

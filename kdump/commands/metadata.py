@@ -170,10 +170,11 @@ def _log(run: Answering, paths: Iterable[str]) -> MetadataLog | None:
     session = run.session
     given = list(paths)
     wanted = Wanted(topics=(TOPIC,), siblings=True, log_dirs=True, max_batch_bytes=run.asked.max_batch_bytes)
-    found = list(Finder(wanted, Reporter(fail=session.fail)).find(given))
+    of_finder = Reporter(note=run.report.note, fail=session.fail)
+    found = list(Finder(wanted, of_finder, brief=True).find(given))
     if not found and not session.statuses and "-" not in given:  # the folder of a copy may have any name
         anywhere = Wanted(siblings=True, log_dirs=True, max_batch_bytes=run.asked.max_batch_bytes)
-        unnamed = (each for each in Finder(anywhere, Reporter(fail=session.fail)).find(given) if each.topic is None)
+        unnamed = (each for each in Finder(anywhere, of_finder, brief=True).find(given) if each.topic is None)
         found = [each for each in unnamed if may_be_of(TOPIC, each)]
     _of_one_cluster(found)
     damage, note = map(lru_cache(maxsize=1000), (session.damage, session.note))  # a difference reads the log twice

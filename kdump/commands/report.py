@@ -133,7 +133,6 @@ def _check_out(out: str, paths: tuple[str, ...], *, overwrite: bool) -> None:
 
 def _made(run: Answering, around: int | None, configs: tuple[GivenConfig, ...]) -> LogDirReport:
     from kdump import checking
-    from kdump.answers.collector import once
     from kdump.checks.whole_partition import CheckedPartition, CheckOptions
     from kdump.report import gathering
     from kdump.report.document import ReportRequest, document
@@ -149,7 +148,7 @@ def _made(run: Answering, around: int | None, configs: tuple[GivenConfig, ...]) 
     reporter = Reporter(
         _both(messages, session.damage),
         _both(messages, session.wrong_index),
-        once(session.note),
+        session.report.note,
         _both(messages, session.fail),
     )
     session.watched(partitions)

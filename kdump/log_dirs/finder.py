@@ -16,7 +16,7 @@ from contextlib import suppress
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kdump.errors import RAISING, DamageError, Reporter, StoreError, UnreadableError, first_of, many
+from kdump.errors import RAISING, DamageError, Reporter, StoreError, UnreadableError, discard, first_of, many
 from kdump.formats import record_layout
 from kdump.log_dirs import archive_formats, file_names
 from kdump.log_dirs.file_names import (
@@ -140,20 +140,22 @@ def _is_text(head: bytes) -> bool:
 
 
 class Finder:
-    """Finds partitions. Segments left out of selected folders become notes of ``report``, unreadable files failures."""
+    """Finds partitions. Segments left out of selected folders become notes of ``report``, unreadable files failures.
 
-    def __init__(self, wanted: Wanted | None = None, report: Reporter = RAISING) -> None:
+    If ``brief``, only these have notes: members of archives and ``lost+found`` folders that cannot be read, and folders
+    that kdump made.
+    """
+
+    def __init__(self, wanted: Wanted | None = None, report: Reporter = RAISING, *, brief: bool = False) -> None:
         self.wanted = wanted or Wanted()
-        self.report = report
-        self.note, self.fail = report.note, report.fail
+        self.report, self.brief = report, brief
+        self.note, self.fail = discard if brief else report.note, report.fail
         self.found_names: set[Name] = set()
         """The names of folders with a log or a named file, of unreadable ones, and of unselected partition folders."""
         self.unread: set[Name] = set()
         """The names of unreadable folders."""
         self.without_log: list[UnreadableError] = []
         """The errors on named folders without a log that are not reported because of :attr:`Wanted.every_folder`."""
-        self.closed: list[str] = []
-        """The notes on ``lost+found`` folders that could not be listed. ``report`` receives them too."""
         self._seen: set[object] = set()
         self._skipped: list[str] = []
         self._packed: list[Entry] = []
@@ -183,7 +185,7 @@ class Finder:
     def remote(self) -> Iterator[Partition]:
         """Yield the partitions in remote storage. Their segments may overlap."""
         wanted = self.wanted._replace(remote=None, leftovers=False, siblings=False, log_dirs=False, every_folder=False)
-        finder = Finder(wanted, self.report)
+        finder = Finder(wanted, self.report, brief=self.brief)
         finder.found_names, finder.unread = self.found_names, self.unread
         storage = self.wanted.remote
         for files, paths in () if storage is None else storage.places(self.fail):
@@ -402,7 +404,7 @@ class Finder:
         if archive is not None:
             for path, reason in archive.left_out:
                 if path.startswith(f"{folder.path}/" if folder.path else ""):
-                    self.note(f"{archive.shown(path)} is left out: it {reason}")
+                    self.report.note(f"{archive.shown(path)} is left out: it {reason}")
         found, self._is_read_before, self._leftovers = folder.identity in self._seen, False, []
         for partition in self._folder(folder, files, _name_of(files, folder.path)):
             found = found or bool(partition.segments) or holds_a_log(partition.others, log_dirs=self.wanted.log_dirs)
@@ -445,8 +447,7 @@ class Finder:
                 entries = files.entries(folder.path)
             except UnreadableError as error:
                 if folder is not top and (text := closed_lost_and_found(error)):
-                    self.closed.append(text)
-                    self.note(text)
+                    self.report.note(text)
                     continue
                 self.found_names.add(name)
                 self.unread.add(name)
@@ -489,7 +490,7 @@ class Finder:
             if is_named and len(by_path) > 1 and _is_salvaged(path, files):
                 made[path] = "the output of kdump salvage"
         for path, what in made.items():
-            self.note(f"{files.shown(path)} is left out: it holds {what} (name the folder to read it)")
+            self.report.note(f"{files.shown(path)} is left out: it holds {what} (name the folder to read it)")
         return [entry for entry in entries if entry.path not in made]
 
     def _is_packed(self, inside: Iterable[Entry], folder: str, files: Files) -> bool:

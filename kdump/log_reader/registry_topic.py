@@ -73,7 +73,7 @@ def read_store(
     if max_batch_bytes is not None:
         wanted = wanted._replace(max_batch_bytes=max_batch_bytes)
     reader = PartitionReader(outcomes=False, report=Reporter(fail=report.fail))
-    partitions = list(Finder(wanted, Reporter(fail=report.fail)).find(paths))
+    partitions = list(Finder(wanted, Reporter(note=report.note, fail=report.fail), brief=True).find(paths))
     if not partitions:
         logs = [path for path in paths if path.endswith(f".{file_names.LOG}")]
         every = Finder(wanted._replace(topics=(), remote=None), SILENT).find(logs) if logs else ()

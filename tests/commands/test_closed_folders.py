@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -206,6 +207,35 @@ def test_a_closed_lost_and_found_below_a_path_is_a_note(log_dir, tmp_path, monke
     assert f"(sudo ls -A {closed} lists them)" in err
     status, _, err = run(monkeypatch, capfd, words[0], closed, *words[1:])
     assert (status, error in err, note in err) == (1, True, False)
+
+
+@pytest.mark.parametrize(
+    ("words", "status"),
+    [
+        (["metadata", "{dir}"], 1),
+        (["schemas", "{dir}"], 1),
+        (["connect", "{dir}"], 1),
+        (["dump", "{dir}", "--decode", "auto"], 0),
+        (["offsets", "{dir}"], 0),
+        (["get", "orders-0@0", "--in", "{dir}"], 0),
+        (["coordinator", "g", "--type", "group", "--in", "{dir}"], 2),
+    ],
+    ids=lambda words: words[0] if isinstance(words, list) else "",
+)
+def test_folders_that_are_left_out_have_one_note(log_dir, tmp_path, monkeypatch, capfd, words, status):
+    """The first commands find no record of their topics, coordinator finds no partition."""
+    (log_dir / "meta.properties").write_text("version=1\ncluster.id=nub61tcETP6KClWv92MVHg\nnode.id=1\n")
+    volume = tmp_path / "volume"
+    volume.mkdir()
+    log_dir.rename(volume / "data")
+    shutil.copytree(volume / "data", volume / "data.copy")
+    closed = volume / "lost+found"
+    closed.mkdir()
+    close(closed, monkeypatch)
+    found, _, err = run(monkeypatch, capfd, *(word.format(dir=volume) for word in words))
+    assert found == status, err
+    assert err.count(f"note: {closed} is left out: Permission denied. fsck ") == 1
+    assert err.count(f"note: {volume / 'data.copy'} is left out: it holds a copy of {volume / 'data'}") == 1
 
 
 def test_a_closed_lost_and_found_in_a_log_dir_stops_its_broker(log_dir, monkeypatch, capfd):

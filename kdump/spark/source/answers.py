@@ -18,13 +18,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 from kdump import checking
 from kdump.answers import question_named
-from kdump.answers.collector import once
 from kdump.answers.question import Asking
 from kdump.arrow import schema as arrow_schema
 from kdump.arrow.answer_lines import LineColumns
 from kdump.checks import across_log_dirs, whole_partition
 from kdump.checks.log_dir import READERS
-from kdump.errors import Reporter, discard
+from kdump.errors import Reporter, discard, once
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_dirs.log_dir_state import LogDirStates
 from kdump.log_dirs.partition import task_groups
