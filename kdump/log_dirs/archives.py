@@ -147,6 +147,14 @@ class Member(NamedTuple):
     """The zip's own entry for the member, or None in a tar. In a zip ``extents`` is empty."""
 
 
+class _Link(NamedTuple):
+    """A link in an archive. Only a symbolic link can lead to a folder."""
+
+    path: str
+    target: str
+    is_hard: bool = False
+
+
 class Archive:
     """The files of an archive. ``left_out`` lists skipped members with reasons, except those that ``broken`` counts.
 
@@ -160,6 +168,8 @@ class Archive:
         self._root = Entry("", "", True, 0, (identity, ""))
         self._folders: dict[str, dict[str, Entry]] = {"": {}}
         self._members: dict[str, Member] = {}
+        self._links: dict[str, str] = {}
+        """Path of a link to a folder -> this folder."""
         self.left_out: list[tuple[str, str]] = []
         self.broken: str | None = None
         self.hint = ""
@@ -194,22 +204,38 @@ class Archive:
             return True
         return False
 
-    def _resolve(self, links: list[tuple[str, str]]) -> None:
+    def _resolve(self, links: list[_Link]) -> None:
         for _ in range(_LINKS_DEEP):
             rest = []
-            for path, target in links:
-                member = self._members.get(target)
-                if member is None:
-                    rest.append((path, target))
+            for link in links:
+                real = self._real(link.target)
+                if (member := self._members.get(real)) is not None:
+                    self._add(link.path, member)
+                elif real in self._folders and not link.is_hard and self.look(link.path) is None:
+                    self._link(link.path, real)
                 else:
-                    self._add(path, member)
+                    rest.append(link)
             if len(rest) == len(links):
                 break
             links = rest
-        for path, target in links:
-            is_folder = target in self._folders
-            why = "a folder: name this folder to read it" if is_folder else "not a file of the archive"
-            self.left_out.append((path, f"links to {target or '.'}, which is {why}"))
+        for path, target, _ in links:
+            self.left_out.append((path, f"links to {target or '.'}, which is not a file or folder of the archive"))
+
+    def _link(self, path: str, target: str) -> None:
+        self._links[path] = target
+        folder, name = posixpath.split(path)
+        self._folder(folder)[name] = Entry(name, path, True, 0, (self._identity, target))
+
+    def _real(self, path: str) -> str:
+        """Return a path without links to folders. Links in circles, and more than _LINKS_DEEP of them, stay."""
+        for _ in range(_LINKS_DEEP if self._links else 0):
+            names = path.split("/")
+            above = ("/".join(names[:number]) for number in range(1, len(names) + 1))
+            link = next((one for one in above if one in self._links), None)
+            if link is None:
+                break
+            path = posixpath.join(self._links[link], path[len(link) + 1 :]).rstrip("/")
+        return path
 
     def _add(self, path: str, member: Member) -> None:
         self._members[path] = member
@@ -228,16 +254,20 @@ class Archive:
     def look(self, path: str) -> Entry | None:
         path = _inside(path)
         folder, name = posixpath.split(path)
-        return self._folders.get(folder, {}).get(name) if path else self._root
+        entry = self._folders.get(self._real(folder), {}).get(name) if path else self._root
+        return None if entry is None else entry._replace(path=path)
 
     def entries(self, folder: str) -> list[Entry]:
-        inside = self._folders.get(_inside(folder))
+        path = _inside(folder)
+        real = self._real(path)
+        inside = self._folders.get(real)
         if inside is None:
             raise UnreadableError(self.shown(folder), "No such folder in the archive")
-        return sorted(inside.values())
+        found = sorted(inside.values())
+        return found if real == path else [one._replace(path=posixpath.join(path, one.name)) for one in found]
 
     def open(self, path: str) -> OpenSource:
-        member = self._members.get(path)
+        member = self._members.get(self._real(path))
         if member is None:
             raise UnreadableError(self.shown(path), "No such file in the archive")
         return self._source(path, member)
@@ -254,7 +284,7 @@ class Archive:
 
 class TarArchive(Archive):
     def _scan(self) -> None:
-        links: list[tuple[str, str]] = []
+        links: list[_Link] = []
         size, last_end = os.fstat(self._held.fd).st_size, 0
         try:
             headers = _Headers(self._held.fd)
@@ -275,9 +305,10 @@ class TarArchive(Archive):
                     elif info.isreg():
                         self._add(path, _member(info, size))
                     elif info.islnk():
-                        links.append((path, _inside(info.linkname)))
+                        links.append(_Link(path, _inside(info.linkname), is_hard=True))
                     elif info.issym():
-                        links.append((path, _inside(posixpath.join(posixpath.dirname(path), info.linkname))))
+                        target = _inside(posixpath.join(posixpath.dirname(path), info.linkname))
+                        links.append(_Link(path, target))
                     elif info.isdir():
                         self._folder(path)
                     else:
@@ -325,7 +356,7 @@ class ZipArchive(Archive):
             self.broken = f"the zip cannot be read: {reason}"
             self.hint = f"zip -FF {self._word()} --out mended.zip repairs a truncated zip as far as possible"
             return
-        links = []
+        links: list[_Link] = []
         self.left_out += [(_inside(path), reason) for path, reason in content.left_out]
         for path in map(_inside, content.folders):
             if self._takes(path):
@@ -335,10 +366,11 @@ class ZipArchive(Archive):
             if not (path and self._takes(path)):
                 continue
             if member.is_link:
-                links.append((path, self._target(path, member)))
+                if (target := self._target(path, member)) is not None:
+                    links.append(_Link(path, target))
                 continue
             self._add(path, Member(member.size, (), member.modified, member.packed_size, member))
-        self._resolve([(path, target) for path, target in links if target is not None])
+        self._resolve(links)
         if content.unread:
             (first, why), count = content.unread[0], len(content.unread)
             more = f" (and {count - 1} more)" if count > 1 else ""

@@ -180,10 +180,11 @@ def read_whole(source: Source) -> bytes:
 def matches(files: Files, pattern: str) -> list[str]:
     """Return the sorted paths in a place that match ``pattern``; ``**`` matches any folders. Raises UnreadableError."""
     root = "/" if pattern.startswith("/") else ""
-    return sorted(set(_matches(files, root, pattern.strip("/").split("/"))))
+    return sorted(set(_matches(files, root, pattern.strip("/").split("/"), set())))
 
 
-def _matches(files: Files, above: str, parts: list[str]) -> Iterator[str]:
+def _matches(files: Files, above: str, parts: list[str], seen: set[object]) -> Iterator[str]:
+    """Yield the paths below ``above`` that match. ``seen``: the folders that ``**`` entered, perhaps through links."""
     fixed = 0
     while fixed < len(parts) and not _is_pattern(parts[fixed]):
         fixed += 1
@@ -197,13 +198,14 @@ def _matches(files: Files, above: str, parts: list[str]) -> Iterator[str]:
         yield above
         return
     if parts[0] == "**":
-        yield from _matches(files, above, parts[1:] or ["*"])
+        yield from _matches(files, above, parts[1:] or ["*"], seen)
     for entry in files.entries(above):
         if parts[0] == "**":
-            if entry.is_folder:
-                yield from _matches(files, entry.path, parts)
+            if entry.is_folder and (place := (entry.identity, len(parts))) not in seen:
+                seen.add(place)
+                yield from _matches(files, entry.path, parts, seen)
         elif fnmatchcase(entry.name, parts[0]) and (len(parts) == 1 or entry.is_folder):
-            yield from _matches(files, entry.path, parts[1:])
+            yield from _matches(files, entry.path, parts[1:], seen)
 
 
 def _is_pattern(name: str) -> bool:

@@ -80,12 +80,46 @@ def test_names_stay_in_the_archive(tmp_path, name):
 
 
 @pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE])
-@pytest.mark.parametrize("target", [f"../../outside/{LOG}", f"/{LOG}", "/etc/passwd", f"t-1/{LOG}", "."])
+@pytest.mark.parametrize("target", [f"../../outside/{LOG}", f"/{LOG}", "/etc/passwd", f"t-1/{LOG}", "gone"])
 def test_links_out_of_the_archive_and_in_circles_are_left_out(tmp_path, kind, target):
     circle = [header(f"t-1/{LOG}", type=kind, linkname=f"t-2/{LOG}"), header(f"t-2/{LOG}", type=kind, linkname=target)]
     done = values(archive(tmp_path, SOUND, *circle))
     assert (done.returncode, done.stdout) == (0, b"sound\n")
     assert done.stderr.count(b"is left out: it links to") == 2
+
+
+@pytest.mark.parametrize(
+    ("links", "topics"),
+    [
+        ({"d1/a-0": "../ssd/a-0"}, {"a": "d1/a-0"}),
+        ({"d1/a-0": "/ssd/a-0"}, {"a": "d1/a-0"}),
+        ({"d1/a-0": "../hot/a-0", "hot": "ssd"}, {"a": "d1/a-0"}),
+        ({"hot": "ssd", "d1/a-0": "../hot/a-0"}, {"a": "d1/a-0"}),
+        ({"d1/b-0": "../d1/c-0", "d1/c-0": "../d1/b-0"}, {"a": "ssd/a-0"}),
+        ({"d1/up": "..", "ssd/a-0/self": ".", "ssd/d1": "../d1", "d1/ssd": "../ssd"}, {"a": "d1/ssd/a-0"}),
+        ({"ssd/a-0": "../d1"}, {"a": "ssd/a-0"}),
+        ({"ssd/a-0/more": "../../d1"}, {"a": "ssd/a-0"}),
+    ],
+)
+@pytest.mark.parametrize("kind", ["tar", "zip"])
+def test_links_to_folders_are_followed_as_on_disk(tmp_path, kind, links, topics):
+    log = f"ssd/a-0/{LOG}"
+    if kind == "tar":
+        made = [header(name, type=tarfile.SYMTYPE, linkname=target) for name, target in links.items()]
+        path = archive(tmp_path, *made, member("d1/meta.properties", b"node.id=1\n"), member(log))
+    else:
+        made = [link(name, target) for name, target in links.items()]
+        path = zipped(tmp_path / "a.zip", [*made, ("d1/meta.properties", b"node.id=1\n"), (log, RECORD)])
+    done = kdump("dump", path, "-o", "jsonl", "--fields", "topic,file")
+    assert done.returncode == 0, done.stderr
+    found = [json.loads(line) for line in done.stdout.splitlines()]
+    assert {one["topic"]: one["file"] for one in found} == {
+        topic: f"{path}:{folder}/{LOG}" for topic, folder in topics.items()
+    }
+    assert len(found) == 1
+    assert values(f"{path}:**/*.log").stdout == b"in the archive\n"
+    [folder] = topics.values()
+    assert kdump("offsets", f"{path}:{folder}").returncode == 0
 
 
 @pytest.mark.parametrize("kind", [tarfile.CHRTYPE, tarfile.BLKTYPE, tarfile.FIFOTYPE])
