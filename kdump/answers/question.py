@@ -258,11 +258,11 @@ class Asking:
     @cached_property
     def current_ids(self) -> Mapping[str, CurrentId]:
         """Topic -> the id of the present topic, of the topics that are read."""
-        from kdump.answers.metadata.image import topic_ids
         from kdump.internal_topics import DECODER_SWITCHES
         from kdump.log_reader.topic_ids import current_ids
 
-        return current_ids(topic_ids(self.image), self.meant(*DECODER_SWITCHES))
+        ids = {} if self.image is None else {name: topic.id for name, topic in self.image.topics.by_name.items()}
+        return current_ids(ids, self.meant(*DECODER_SWITCHES))
 
     def metadata_log(self) -> MetadataLog:
         """Return the metadata log in the paths. Raises UnreadableError if there is none."""
