@@ -245,16 +245,19 @@ class SchemaStore:
 
     def _by(self, attribute: str) -> dict[object, list[SchemaVersion]]:
         if attribute not in self._indexes:
-            groups: list[dict[object, list[SchemaVersion]]] = []
-            for versions in (self.replaced, self._versions.values()):
-                groups.append(found := {})
-                for version in versions:
-                    found.setdefault(getattr(version, attribute), []).append(version)
-            self._indexes[attribute] = groups[0] | groups[1]
+            replaced = _grouped(self.replaced, attribute)
+            self._indexes[attribute] = replaced | _grouped(self._versions.values(), attribute)
         return self._indexes[attribute]
 
     def __bool__(self) -> bool:
         return bool(self._versions)
+
+
+def _grouped(versions: Iterable[SchemaVersion], attribute: str) -> dict[object, list[SchemaVersion]]:
+    found: dict[object, list[SchemaVersion]] = {}
+    for version in versions:
+        found.setdefault(getattr(version, attribute), []).append(version)
+    return found
 
 
 def _set(settings: dict[str, Any], subject: str, value: Any) -> None:
