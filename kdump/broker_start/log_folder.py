@@ -305,7 +305,9 @@ def load(folder: LogFolder, how: Loading) -> LogStart:
         interval=how.interval,
         sound=None if blocked else known.sound,
         snapshot_folders=blocked,
-        rules=log_loader.LoaderRules(how.release.searches_bases, how.release.forgives_io),
+        rules=log_loader.LoaderRules(
+            how.release.searches_bases, how.release.forgives_io, how.release.checks_marker_size
+        ),
     )
     if outcome.fails is not None:
         cause = StartCause(code=outcome.fails.code, file=outcome.fails.file, text=outcome.fails.text)

@@ -77,6 +77,11 @@ class StartRelease(NamedTuple):
         return self.number >= (4, 0)
 
     @property
+    def checks_marker_size(self) -> bool:
+        """Whether a short value of a transaction marker counts as an invalid record (KAFKA-10864)."""
+        return self.number < (4, 1)
+
+    @property
     def ends_leaderships(self) -> bool:
         """Whether a killed broker's partitions lose their leader when the broker registers again (measured)."""
         return self.number >= (4, 0)

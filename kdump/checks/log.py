@@ -112,6 +112,9 @@ class LogRemarks:
     def is_open(self, producer_id: int) -> bool:
         return producer_id in self._open
 
+    def close(self, producer_id: int) -> None:
+        self._open.pop(producer_id, None)
+
     def forget(self) -> None:
         """Drop the open transactions, because bytes that were not read may contain their markers."""
         self._open.clear()
@@ -499,7 +502,7 @@ class LogCheck:
                 if producer < 0:
                     continue
                 is_next = sequence > 0 and known.get(producer) == (epoch, sequence - 1)
-                if is_next and (not transactional or is_open(producer)):
+                if is_next and is_open(producer) == transactional:
                     known[producer] = (epoch, last)
                     continue
                 self._pass_over(run, row, at)
@@ -732,6 +735,15 @@ class LogCheck:
                 found=epoch,
             )
             return
+        if not (batch.is_transactional or batch.is_control) and self._remarks.is_open(producer):
+            self._report(
+                Code.PRODUCER,
+                f"the batch is not transactional, but a transaction of producer {producer} is open: a broker that "
+                "reads the log for its producer state does not start",
+                _at(batch, "attributes"),
+                offset=batch.base_offset,
+            )
+            self._remarks.close(producer)
         if batch.is_control:
             self._producers[producer] = (epoch, known[1] if known is not None and known[0] == epoch else -1)
             return
@@ -828,7 +840,7 @@ class LogCheck:
                 offsets.append(last)
                 highest = max(highest, record.timestamp)
                 if batch.is_control:
-                    self._control(batch, control.read_key(record.key).type)
+                    self._control(batch, control.read_key(record.key).type, record.value)
                 elif self._decode is not None:
                     made = self._decode(record.key, record.value)
                     reason = _refusal(made, self._loaded)
@@ -919,12 +931,14 @@ class LogCheck:
                 found[row] = self._agrees(run.batch(row))
         return found
 
-    def _control(self, batch: RecordBatch, kind: int) -> None:
+    def _control(self, batch: RecordBatch, kind: int, value: bytes | None) -> None:
         of_producer = batch.producer_id is not None and batch.producer_id >= 0
         if kind not in control.TYPES or (kind in control.MARKERS) != of_producer:
             raise DamageError(
                 Code.CONTROL_RECORD.kind, f"a control record of type {kind} does not occur in this topic", found=kind
             )
+        if of_producer:
+            control.read_marker(value)
 
 
 def _repeats(before: Segment, segment: Segment, base_offset: int) -> bool:

@@ -34,6 +34,7 @@ from kdump.log_dirs.partition import Segment
 from kdump.records import control
 from kdump.records.record_batch import Batches, RecordBatch
 from kdump.recovery import MAX_OFFSET, first_recovered
+from kdump.recovery.producer_state import ProducerState
 from kdump.recovery.segment_end import (
     Cut,
     FailsError,
@@ -154,6 +155,8 @@ class _Recovered(NamedTuple):
     next_offset: int
     indexed: int = 0
     indexed_offset: int | None = None
+    marker_at: int | None = None
+    """The offset after the producer state, if recovery stopped at an invalid transaction marker, which it keeps."""
     code: FindingCode = Code.BAD_BATCH
     blocked_by: str | None = None
 
@@ -165,6 +168,8 @@ class LoaderRules(NamedTuple):
     """Whether a search for an offset compares base offsets of batches (from 4.1, KAFKA-18989) instead of last ones."""
     forgives_io: bool = True
     """Whether an I/O error of a segment or a file beside it can empty it (from 4.0). Else the log dir is offline."""
+    checks_marker_size: bool = False
+    """Whether a short value of a transaction marker counts as an invalid record (before 4.1, KAFKA-10864)."""
 
     @property
     def searched(self) -> str:
@@ -196,7 +201,7 @@ def dry_run(
     """
     partition, unread = opened(partition)
     sound = None if unread else sound  # ``sound`` is about the listed segments
-    snapshots = set() if sound is not None else _snapshots(partition)  # only the replay of an unverified log needs them
+    snapshots = {} if sound is not None else _snapshots(partition)  # only the replay of an unverified log needs them
     start = _Start(interval, log_start, snapshots, sound, rules)
     start.snapshot_folders = snapshot_folders
     fails: LoadFailure | None = None
@@ -222,7 +227,7 @@ def dry_run(
         if left and sound is None:
             start.keep_snapshots(left)
             newest = [base_of(each) for each in left[-2:]]
-            reads = (start.snapshots or not clean) and start.replay(left, end, writes=newest)
+            reads = (start.snapshots or not clean) and start.replay(left, end, writes=newest)[0]
             if reads and base_of(left[-1]) < end:
                 start.find_end(left[-1], end)
         if left:
@@ -251,7 +256,7 @@ class _Start:
         self,
         interval: int,
         log_start: int,
-        snapshots: set[int],
+        snapshots: dict[int, ProducerState],
         sound: SoundLog | None,
         rules: LoaderRules,
     ) -> None:
@@ -282,7 +287,7 @@ class _Start:
         """Return the segments after a split. A new segment replaces one with the same base offset."""
         parts = split(error)
         self.splits.append(error.segment.name)
-        self.snapshots.discard(base_of(error.segment))
+        self.snapshots.pop(base_of(error.segment), None)
         bases = {base_of(part) for part in parts}
         rest = [each for each in segments if each is not error.segment and base_of(each) not in bases]
         return sorted([*rest, *parts], key=base_of)
@@ -294,13 +299,17 @@ class _Start:
         if self.sound is not None:
             return False
         # ProducerStateManager.truncateAndReload deletes the other snapshots
-        self.snapshots = {offset for offset in self.snapshots if self.log_start < offset <= base_of(each)}
+        last = base_of(each)
+        self.snapshots = {end: had for end, had in self.snapshots.items() if self.log_start < end <= last}
+        state = ProducerState()
         try:
-            if self.replay(before, base_of(each)) and loading and before:
+            is_read, state = self.replay(before, base_of(each))
+            if is_read and loading and before:
                 self.find_end(before[-1], base_of(each))  # later segments are not loaded yet
             self.write_snapshot(each, base_of(each))
-            done = _recover(each, self.interval)
+            done = _recover(each, self.interval, after := state.copy(), self.rules)
             self.write_snapshot(each, done.next_offset)
+            state = after
         except _BackwardsError as reason:
             if loading:
                 raise FailsError(f"{each.name}: {reason}", each.name, Code.OFFSET_REFUSED) from None
@@ -317,8 +326,8 @@ class _Start:
                 source.read(0, record_layout.UP_TO_MAGIC)
             text = f"the disk cannot read this segment, so recovery empties it: {reason.reason}"
             done = _Recovered(0, text, base_of(each), code=Code.LOG_UNREADABLE)
+        self.snapshots[done.next_offset if done.marker_at is None else done.marker_at] = state
         self._done[base_of(each)] = done
-        self.snapshots.add(done.next_offset)
         self.cut(each, done.valid, done.reason, done.code, done.blocked_by)
         return done.valid < each.size
 
@@ -358,46 +367,57 @@ class _Start:
         """Drop producer snapshots without a segment, except the newest after all bases (``removeStraySnapshots``)."""
         bases = {base_of(each) for each in segments}
         newest = max((offset for offset in self.snapshots if offset not in bases), default=-1)
-        self.snapshots &= bases | ({newest} if newest >= max(bases) else set())
+        kept = bases | ({newest} if newest >= max(bases) else set())
+        self.snapshots = {offset: state for offset, state in self.snapshots.items() if offset in kept}
 
-    def replay(self, segments: list[Segment], end: int, writes: Sequence[int] = ()) -> bool:
+    def replay(self, segments: list[Segment], end: int, writes: Sequence[int] = ()) -> tuple[bool, ProducerState]:
         """Read the batches from the newest producer snapshot up to offset ``end`` (``rebuildProducerState``).
 
-        Return False if the snapshot is at ``end``, so that nothing is read. Recovered segments are not read again.
+        Return whether batches are read, and the producer state at ``end``. None are read if the snapshot is at ``end``.
         ``writes`` are the base offsets at which the broker writes snapshots. Raises FailsError at a wrong size field, a
-        wrong transaction marker, a wrapper that cannot be decompressed, and a snapshot that cannot be written.
+        wrong transaction marker, a batch that the producer state refuses, a wrapper that cannot be decompressed, and a
+        snapshot that cannot be written.
         """
         start = max((offset for offset in self.snapshots if self.log_start < offset <= end), default=self.log_start)
+        state = self.snapshots[start].copy() if start in self.snapshots else ProducerState()
         if start >= end:
-            return False
+            return False, state
         floor = max((base_of(each) for each in segments if base_of(each) <= start), default=start)
         for each in segments:
-            if base_of(each) < floor or base_of(each) >= end or base_of(each) in self._done:
+            done = self._done.get(base_of(each))
+            if base_of(each) < floor or base_of(each) >= end or (done is not None and done.marker_at is None):
                 continue
             if base_of(each) > start and base_of(each) in writes:
                 self.write_snapshot(each, base_of(each))
-            self._replay_segment(each, start)
-        return True
+            self._replay_segment(each, start, state)
+        return True, state
 
-    def _replay_segment(self, each: Segment, start: int) -> None:
+    def _replay_segment(self, each: Segment, start: int, state: ProducerState) -> None:
         searching = True
+        done = self._done.get(base_of(each))
+        begin, stop = (0, done.valid) if done else (indexed_at(each, start) if base_of(each) < start else 0, None)
         with each.open() as source:
-            for region in walk.walk(source, indexed_at(each, start) if base_of(each) < start else 0, runs=DATA):
-                fault = ""
+            for region in walk.walk(source, begin, stop, runs=DATA):
+                fault, row = "", 0
                 if isinstance(region, Damage):
                     resync.raise_above_limit(source, region)
                     raise FailsError(f"{at(each, region.at)}: {region.reason}", each.name, Code.RECORD_SIZE)
                 if not isinstance(region, Batches):
-                    return
+                    break
                 if searching:
                     try:
-                        searching = region.greatest(self.rules.searched) < start
+                        column = region.column(self.rules.searched)
                     except DamageError as damage:  # the base offset is inside a compressed wrapper message
                         if isinstance(damage, LimitError):
                             raise failure_of(each, region.position, damage) from None
                         fault = damage.reason
-                if fault or (fault := _marker_fault(each, region.first)):
+                    else:
+                        row = next((row for row, offset in enumerate(column) if offset >= start), len(column))
+                        searching = row == len(column)
+                if fault or (fault := _marker_fault(each, region.first, self.rules)):
                     raise FailsError(f"{at(each, region.position)}: {fault}", each.name, Code.CONTROL_RECORD)
+                _add(state, each, region, row)
+        _check(state.flush(), each, each.size)
 
     def find_end(self, last: Segment, end: int) -> None:
         """Search for offset ``end`` from the last index entry on, as a broker does for its producer state.
@@ -446,16 +466,15 @@ def _hiding(each: Segment) -> str:
     return each.name if is_swap else each.files.shown(each.siblings[file_names.INDEX])
 
 
-def _snapshots(partition: Partition) -> set[int]:
-    found = set()
+def _snapshots(partition: Partition) -> dict[int, ProducerState]:
+    found = {}
     for entry in partition.others:
         offset = file_names.offset_of(entry.name)
         if entry.name.endswith(f".{file_names.PRODUCER_SNAPSHOT}") and offset is not None:
             try:
-                producer_snapshot.read(read_file(partition.files, entry.path))
+                found[offset] = ProducerState(producer_snapshot.read(read_file(partition.files, entry.path)))
             except DamageError:
                 continue  # the broker deletes this snapshot, and reads an older one
-            found.add(offset)
     return found
 
 
@@ -477,12 +496,16 @@ def _loads_by_recovery(each: Segment) -> bool:
     return False
 
 
-def _recover(each: Segment, interval: int) -> _Recovered:
-    """Recover a segment as ``LogSegment.recover`` does. Raises OffsetOverflowError, _BackwardsError and FailsError."""
+def _recover(each: Segment, interval: int, state: ProducerState, rules: LoaderRules) -> _Recovered:
+    """Recover a segment as ``LogSegment.recover`` does, and add its batches to the producer state.
+
+    Raises OffsetOverflowError, _BackwardsError and FailsError.
+    """
     from kdump.recovery.index_builder import IndexBuilder
 
     index = IndexBuilder(base_of(each), interval=interval)
     valid, next_offset = 0, base_of(each)
+    marker_at: int | None = None
     reason = ""
     with each.open() as source:
         for region in _recoverable(source, index):
@@ -498,17 +521,23 @@ def _recover(each: Segment, interval: int) -> _Recovered:
             index.add(region)
             if index.refused_at is not None:
                 row = region.column("position").index(index.refused_at)
+                _add(state, each, region, 0, row)
                 offset = region.field("last_offset", row)
                 raise _BackwardsError(
                     f"the new index entry for offset {offset} (byte {index.refused_at}) is out of order"
                 )
+            if reason := _marker_fault(each, region.first, rules):
+                marker_at = next_offset
             valid, next_offset = region.end, last + 1
-            if reason := _marker_fault(each, region.first):
+            if reason:
                 break
+            _add(state, each, region, recovers=True)
+            _check(state.flush(), each, region.position)
     index.close()
     if index.refuses:
         raise _BackwardsError("the offset of the largest timestamp is below the offset of the last time index entry")
-    return _Recovered(valid, reason, next_offset, index.indexed, index.offsets[-1] if index.offsets else None)
+    indexed_offset = index.offsets[-1] if index.offsets else None
+    return _Recovered(valid, reason, next_offset, index.indexed, indexed_offset, marker_at)
 
 
 def _recoverable(source: Source, index: IndexBuilder) -> Iterator[Region]:
@@ -532,21 +561,64 @@ def _invalid(region: RecordBatch) -> str:
     return "" if region.crc_valid else "the checksum is wrong"
 
 
-def _marker_fault(each: Segment, region: RecordBatch) -> str:
+def _is_marker(batch: RecordBatch) -> bool:
+    return batch.is_control and batch.producer_id is not None and batch.producer_id >= 0
+
+
+def _marker_fault(each: Segment, region: RecordBatch, rules: LoaderRules) -> str:
     """Return why a transaction marker is malformed (recovery ends after such a batch); "" for any other batch.
 
-    Raises FailsError if a producer's control batch holds another control record.
+    Raises FailsError if a producer's control batch holds another control record, or a field that is null or, from 4.1
+    on, too short: ``EndTransactionMarker.deserialize`` then throws an exception that recovery does not catch.
     """
-    if not region.is_control or region.producer_id is None or region.producer_id < 0:
+    if not _is_marker(region):
         return ""
     try:
         for record in region.records():
+            if record.key is None:
+                raise _fails(each, region, "NullPointerException: the key of a transaction marker is null")
             key = control.read_key(record.key)
             if key.type not in control.MARKERS:
-                text = f"{at(each, region.position)}: a control batch of a producer holds no transaction marker"
-                raise FailsError(text, each.name, Code.CONTROL_RECORD)
+                raise _fails(each, region, "a control batch of a producer holds no transaction marker")
+            if record.value is None:
+                raise _fails(each, region, "NullPointerException: the value of a transaction marker is null")
             control.read_marker(record.value)
             break
     except DamageError as damage:
+        is_short = damage.kind == Code.CONTROL_VALUE.kind and isinstance(damage.expected, str)
+        if is_short and not rules.checks_marker_size:
+            raise _fails(each, region, f"BufferUnderflowException: {damage.reason}") from None
         return damage.reason
     return ""
+
+
+def _fails(each: Segment, batch: RecordBatch, text: str) -> FailsError:
+    return FailsError(f"{at(each, batch.position)}: {text}", each.name, Code.CONTROL_RECORD)
+
+
+def _add(
+    state: ProducerState,
+    each: Segment,
+    region: Batches,
+    row: int = 0,
+    stop: int | None = None,
+    *,
+    recovers: bool = False,
+) -> None:
+    """Add batches, of which a marker is valid, to the producer state. Raises FailsError if a broker refuses one."""
+    batch = region.first
+    if batch.magic < record_layout.MAGIC_2 or (row and batch.is_control):
+        return
+    if not _is_marker(batch):
+        _check(state.add_data(region, row, stop), each, region.position)
+        return
+    for record in batch.records():
+        aborts = recovers and control.read_key(record.key).type == control.ABORT
+        _check(state.end(batch.producer_id or 0, batch.base_offset, aborts=aborts), each, region.position)
+        return
+
+
+def _check(refusal: str, each: Segment, position: int) -> None:
+    """Raise FailsError for the reason why the producer state refuses a batch, unless it is empty."""
+    if refusal:
+        raise FailsError(f"{at(each, position)}: {refusal}", each.name, Code.PRODUCER)

@@ -2119,3 +2119,18 @@ def test_a_folder_with_the_id_but_not_the_name_of_a_topic_is_loaded(broker):
     start, logs = started(broker)
     assert start["starts"] is True
     assert (logs["old", 0, "old-0"][0], logs["plain", 0, None][0]) == ("loaded", "created-empty")
+
+
+@pytest.mark.parametrize(("release", "reason"), [("4.0", "is too short"), ("4.1", "BufferUnderflowException")])
+def test_a_malformed_marker_in_a_log_that_is_read_ends_the_start(broker, release, reason):
+    """From 4.1 on the exception is another one (KAFKA-10864), and the start of 4.3.1 ends with it."""
+    short = forge.record(b"\0\0\0\1", b"\0\0\0\0\0")
+    bad = forge.batch([short], base_offset=2, attributes=0x30, producer_id=5, producer_epoch=0)
+    folder = broker / "d2" / "idem-0"
+    with (folder / f"{0:020}.log").open("ab") as log:
+        log.write(bad)
+    (folder / f"{1:020}.snapshot").write_bytes(producer_snapshot.encode([]))
+    start, _ = started(broker, release=release)
+    assert start["starts"] is False
+    (cause,) = [each for each in start["fatal"] if each["file"].startswith(str(folder))]
+    assert reason in cause["text"]

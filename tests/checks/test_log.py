@@ -112,3 +112,31 @@ def test_the_time_is_an_option(tmp_path):
     (tmp_path / f"{0:020}.log").write_bytes(data(0))
     for at, expected in ((NOW, False), (NOW - 2 * HOUR, True)):
         assert (b"future timestamp" in dump("check", tmp_path, "--json", "--at", at)) == expected
+
+
+def checked(folder, *batches):
+    (folder / "t-0").mkdir()
+    (folder / "t-0" / f"{0:020}.log").write_bytes(b"".join(batches))
+    (part,) = Finder(Wanted(siblings=True, log_dirs=True)).find([str(folder / "t-0")])
+    found = whole_partition.check(part, whole_partition.CheckOptions(records=True, at=NOW), LogDirs())
+    of_the_log = [each for each in found.findings if each.level == "log" and each.code != "recovery"]
+    return found, [(each.code, each.offset) for each in of_the_log]
+
+
+@pytest.mark.parametrize("value", [None, b"", b"\0\0\0\0\0", b"\xff\xff\0\0\0\0"])
+def test_the_value_of_a_marker_is_checked(tmp_path, value):
+    """A broker that reads it for its producer state does not start (EndTransactionMarker of 4.3.1)."""
+    record = forge.record(b"\0\0\0\1", value)
+    bad = forge.batch([record], base_offset=1, base_timestamp=NOW, attributes=0x30, producer_id=5, producer_epoch=0)
+    found, findings = checked(tmp_path, data(0), bad)
+    assert (findings, found.sound_end) == ([("control-value", 1)], None)
+
+
+def test_a_batch_outside_of_an_open_transaction_is_a_finding(tmp_path):
+    """ProducerAppendInfo throws InvalidTxnStateException for such a batch, also while it loads a log."""
+    batches = [
+        data(at, attributes=flags, producer_id=5, producer_epoch=0, base_sequence=at)
+        for at, flags in enumerate([0x10, 0x10, 0, 0])
+    ]
+    found, findings = checked(tmp_path, *batches)
+    assert (findings, found.sound_end) == ([("producer", 2)], None)

@@ -430,3 +430,87 @@ def test_a_wrong_index_counts_as_it_is_after_the_start(tmp_path):
     assert lost() == [str(index)]
     (tmp_path / "log-start-offset-checkpoint").write_text("0\n1\ntopic 0 4\n")
     assert lost() == []
+
+
+def within(offset, producer=5):
+    return one(offset, attributes=0x10, producer_id=producer, producer_epoch=0, base_sequence=0)
+
+
+def outside(offset, producer=5):
+    return one(offset, producer_id=producer, producer_epoch=0, base_sequence=0)
+
+
+def marker(offset, producer=5, key=b"\0\0\0\1", value=bytes(6)):
+    return forge.batch(
+        [forge.record(key, value)], base_offset=offset, attributes=0x30, producer_id=producer, producer_epoch=0
+    )
+
+
+ABORT = bytes(4)
+STATE = producer_snapshot.encode([])
+
+
+@pytest.mark.parametrize("clean", [True, False])
+@pytest.mark.parametrize(
+    ("batches", "reason"),
+    [
+        ([within(1), marker(2), outside(3)], None),
+        ([within(1), outside(2, producer=6)], None),
+        ([within(1), outside(2)], "InvalidTxnStateException: Expected transactional write from producer 5 at offset 2"),
+        ([within(1), within(1, producer=6), marker(2), marker(3, producer=6)], "Attempted to complete a transaction"),
+    ],
+)
+def test_the_producer_state_refuses_batches(tmp_path, clean, batches, reason):
+    """ProducerAppendInfo and ProducerStateManager throw for any origin: UnifiedLog of 4.3.1 did so on such logs."""
+    files = {0: one(0) + b"".join(batches), f"{1:020}.snapshot": STATE}
+    outcome = start(tmp_path, files, clean=clean)
+    assert (outcome.fails is None) == (reason is None)
+    if outcome.fails is not None:
+        assert (reason in outcome.fails.text, outcome.fails.code, outcome.fails.is_io) == (True, "producer", False)
+
+
+def test_the_producer_state_begins_with_the_newest_snapshot(tmp_path):
+    entry = producer_snapshot.ProducerEntry(5, 0, 0, 0, 0, 0, 0, 0)
+    held = {f"{1:020}.snapshot": producer_snapshot.encode([entry])}
+    files = {0: within(0), 1: outside(1), 2: one(2)}
+    assert start(tmp_path / "1", {**files, **held}, clean=True).fails.code == "producer"
+    assert start(tmp_path / "2", {**files, f"{2:020}.snapshot": STATE}, clean=True).fails is None
+    assert start(tmp_path / "3", files, clean=True).fails is None  # without a snapshot nothing is read
+    assert start(tmp_path / "4", files, recovery_point=2).fails.code == "producer"  # after a crash all is read
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_a_repeated_transaction_ends_the_start_where_it_is_read_at_once(tmp_path, clean):
+    """Recovery completes each transaction at its marker, and a replay all of a segment at its end."""
+    repeated = (within(1) + marker(2)) * 2
+    outcome = start(tmp_path / "1", {0: one(0) + repeated, f"{1:020}.snapshot": STATE}, clean=clean)
+    assert (outcome.fails is not None) == clean
+    aborted = (within(1) + marker(2, key=ABORT)) * 2
+    outcome = start(tmp_path / "2", {0: one(0) + aborted, f"{1:020}.snapshot": STATE}, clean=clean)
+    reason = "complete a transaction" if clean else "The last offset of appended transactions must increase"
+    assert reason in outcome.fails.text
+
+
+@pytest.mark.parametrize("clean", [True, False])
+@pytest.mark.parametrize("later", [True, False])
+@pytest.mark.parametrize(
+    ("changes", "old"),
+    [
+        ({"key": None}, False),
+        ({"key": b"\0\0\0"}, False),
+        ({"value": None}, False),
+        ({"value": b"\0\0\0\0\0"}, False),
+        ({"value": b"\0\0\0\0\0"}, True),
+        ({"value": b"\xff\xff\0\0\0\0"}, False),
+    ],
+)
+def test_a_malformed_marker_ends_any_start_that_reads_it(tmp_path, clean, later, changes, old):
+    """Recovery keeps the marker, and the rebuild of the producer state then reads it again (UnifiedLog of 4.3.1)."""
+    files = {0: one(0), 1: marker(1, **changes), f"{1:020}.snapshot": STATE}
+    outcome = start(
+        tmp_path,
+        {**files, **({2: one(2)} if later else {})},
+        clean=clean,
+        rules=LoaderRules(checks_marker_size=old),
+    )
+    assert (outcome.fails.code, outcome.fails.is_io) == ("control-record", False)
