@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from kdump.checks import across_log_dirs, whole_partition
 from kdump.errors import Reporter, StoreError, UnreadableError, UsageError
-from kdump.formats.sparse_index import INDEX_INTERVAL
+from kdump.formats.sparse_index import BROKER_INDEX_SIZE, INDEX_INTERVAL
 from kdump.internal_topics import CLUSTER_METADATA
 from kdump.log_dirs import archive_formats, file_names
 from kdump.log_dirs.file_names import Name
@@ -358,6 +358,7 @@ def _options(name: str | None, configs: Mapping[str, str], wanted: Wanted, inter
     known = release.of(name or release.NEWEST)
     given = configs.get(f"log.{INDEX_INTERVAL}", configs.get(INDEX_INTERVAL))
     number = None if given is None else java_config_integer(given, 32)
+    size = configs.get(BROKER_INDEX_SIZE)
     return StartOptions(
         known,
         configs,
@@ -365,6 +366,7 @@ def _options(name: str | None, configs: Mapping[str, str], wanted: Wanted, inter
         wanted.max_batch_bytes,
         is_release_known=name is not None,
         interval=interval if number is None or number < 0 else number,
+        index_size=None if size is None else java_config_integer(size, 32),
     )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kdump.errors import UsageError
-from kdump.formats.sparse_index import INDEX_INTERVAL
+from kdump.formats.sparse_index import INDEX_INTERVAL, INDEX_SIZE
 from kdump.internal_topics import consumer_offsets, share_group_state, transaction_state
 from kdump.primitives.encodings import java_config_integer, java_config_is_true
 from kdump.primitives.messages import did_you_mean
@@ -169,12 +169,17 @@ def tiered_topics(image: ClusterImage) -> frozenset[str]:
 
 def index_intervals(image: ClusterImage | None) -> dict[str, int]:
     """Return topic -> its own valid ``index.interval.bytes``; empty without an image."""
+    return _own_numbers(image, INDEX_INTERVAL)
+
+
+def index_sizes(image: ClusterImage | None) -> dict[str, int]:
+    """Return topic -> its own valid ``segment.index.bytes``; empty without an image."""
+    return _own_numbers(image, INDEX_SIZE)
+
+
+def _own_numbers(image: ClusterImage | None, config: str) -> dict[str, int]:
     own = {} if image is None else image.configs.resources
-    texts = {
-        name: configs[INDEX_INTERVAL]
-        for (kind, name), configs in own.items()
-        if INDEX_INTERVAL in configs and kind == _TOPIC
-    }
+    texts = {name: configs[config] for (kind, name), configs in own.items() if config in configs and kind == _TOPIC}
     numbers = {name: java_config_integer(text, 32) for name, text in texts.items()}
     return {name: number for name, number in numbers.items() if number is not None and number >= 0}
 

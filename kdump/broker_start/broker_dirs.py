@@ -239,6 +239,7 @@ class StartOptions(NamedTuple):
     """The release, configs and node.id of the broker. ``limit``: the size of the largest batch in bytes.
 
     ``interval``: the default index.interval.bytes. Unless ``is_release_known``, the broker may have an older release.
+    ``index_size``: the default segment.index.bytes, or None if it is unknown.
     """
 
     release: release.StartRelease = release.of(release.NEWEST)
@@ -247,6 +248,7 @@ class StartOptions(NamedTuple):
     limit: int = DEFAULT_LIMIT
     is_release_known: bool = True
     interval: int = DEFAULT_INTERVAL
+    index_size: int | None = None
 
 
 class BrokerDirs:

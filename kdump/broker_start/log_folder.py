@@ -20,6 +20,7 @@ from kdump.findings.codes import Code, FindingCode
 from kdump.formats import leader_epoch, partition_metadata
 from kdump.formats.checkpoint_text import NumberDamageError
 from kdump.formats.sparse_index import DEFAULT_INTERVAL
+from kdump.formats.time_index import TimeIndex
 from kdump.internal_topics import CLUSTER_METADATA
 from kdump.log_dirs import file_names
 from kdump.log_dirs.files import read_file
@@ -283,12 +284,25 @@ class Loading(NamedTuple):
     release: "StartRelease"
     known: KnownLog = NOTHING
     interval: int = DEFAULT_INTERVAL
+    index_size: int | None = None
+    """segment.index.bytes, or None if it is unknown."""
+
+    def may_overflow(self, folder: LogFolder) -> bool:
+        """Return whether an index of the folder, or one that recovery rebuilds, may exceed ``index_size``."""
+        if self.index_size is None:
+            return False
+        most = (self.index_size // TimeIndex.layout.size - 1) * (self.interval + 1)
+        most_by_suffix = {".log": most, ".index": self.index_size, ".timeindex": self.index_size}
+        return any(
+            entry.size >= most_by_suffix.get(posixpath.splitext(name)[1], entry.size + 1)
+            for name, entry in folder.inside.items()
+        )
 
 
 def load(folder: LogFolder, how: Loading) -> LogStart:
     """Return the result of loading the log of a folder. Raises UnreadableError and :class:`StopsError`."""
-    known = how.known
-    if (loaded := _loaded_unchanged(folder, how)) is not None:
+    known, may_overflow = how.known, how.may_overflow(folder)
+    if not may_overflow and (loaded := _loaded_unchanged(folder, how)) is not None:
         return loaded
     if not known.has_sound_files:
         folder.epochs  # noqa: B018  the broker reads this file first
@@ -303,10 +317,13 @@ def load(folder: LogFolder, how: Loading) -> LogStart:
         recovery_point=how.recovery_point,
         log_start=how.log_start,
         interval=how.interval,
-        sound=None if blocked else known.sound,
+        sound=None if blocked or may_overflow else known.sound,
         snapshot_folders=blocked,
         rules=log_loader.LoaderRules(
-            how.release.searches_bases, how.release.forgives_io, how.release.checks_marker_size
+            how.release.searches_bases,
+            how.release.forgives_io,
+            how.release.checks_marker_size,
+            how.index_size if may_overflow else None,
         ),
     )
     if outcome.fails is not None:

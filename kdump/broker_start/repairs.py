@@ -47,6 +47,7 @@ ADVICE: Final = {
     Code.CHECKPOINT_BROKEN: "Move the file away: a broker starts without it.",
     Code.CLEANER_CHECKPOINT_BROKEN: "Move the file away: compaction then begins at the log start.",
     Code.INDEX_UNREADABLE: "Move the file away: a broker rebuilds the index from the log.",
+    Code.INDEX_TOO_LARGE: "Set a larger segment.index.bytes of the topic before this broker starts.",
     Code.FOLDER_IS_DANGLING: "The folder is a link, and its target is missing. Mount the disk of the target, and run "
     "kdump check again. Move the link away only if the disk is lost.",
     Code.LOG_DIR_MISSING: "Mount the disk of the log dir, and run kdump check again. Only if the disk is lost: "

@@ -128,6 +128,8 @@ class _BrokerRun:
         self.image: ClusterImage | None = None
         self.intervals: Mapping[str, int] = {}
         """Topic -> its own ``index.interval.bytes``, from the metadata log."""
+        self.index_sizes: Mapping[str, int] = {}
+        """Topic -> its own ``segment.index.bytes``, from the metadata log."""
         self.voters: tuple[int, ...] = ()
         self.decides = True
         """Whether the node's own metadata log determines its partitions."""
@@ -219,7 +221,7 @@ class _BrokerRun:
 
     def _metadata_log(self) -> MetadataStart | None:
         """Predict the start of the metadata log. Set ``decides`` to False if it does not determine the partitions."""
-        from kdump.answers.topic_configs import index_intervals
+        from kdump.answers.topic_configs import index_intervals, index_sizes
         from kdump.broker_start import metadata_log
 
         try:
@@ -233,7 +235,7 @@ class _BrokerRun:
             self.decides = False
             return None
         self.image = found.image
-        self.intervals = index_intervals(found.image)
+        self.intervals, self.index_sizes = index_intervals(found.image), index_sizes(found.image)
         self.voters = found.voters
         self.fatal += found.fatal
         if found.of_controller is not None and self._is_controller():
@@ -444,6 +446,7 @@ class _BrokerRun:
             release=self.options.release,
             known=known,
             interval=self.intervals.get(parsed.topic, self.options.interval),
+            index_size=self.index_sizes.get(parsed.topic, self.options.index_size),
         )
         try:
             return self._stray(folder, log_folder.load(folder, how))

@@ -225,10 +225,10 @@ def alone(
 
     ``folders`` have the facts of their log dirs, ``results`` are their checks. Raises StoreError.
     """
-    from kdump.answers.topic_configs import index_intervals
+    from kdump.answers.topic_configs import index_intervals, index_sizes
 
     partitions = [part for part, _ in folders]
-    intervals = index_intervals(image)
+    intervals, sizes = index_intervals(image), index_sizes(image)
     facts = dict(_facts(partitions, {each.folder: each for each in results}, lambda _: CommittedOffsets([])))
     locked = set(filter(is_locked, {part.log_dir or "." for part in partitions if part.files is LOCAL}))
     for part in partitions:
@@ -250,6 +250,7 @@ def alone(
             options.release,
             of_folders[part.files.shown(part.folder)],
             intervals.get(parsed.topic, options.interval),
+            sizes.get(parsed.topic, options.index_size),
         )
         log_dir = LogDirFiles(part.files, part.log_dir)
         loads.append((LogFolder(log_dir, part.folder, parsed, options.limit, part), how))

@@ -25,6 +25,9 @@ MAX_RELATIVE_OFFSET = INT32_MAX
 INDEX_INTERVAL = "index.interval.bytes"
 DEFAULT_INTERVAL = 4096
 """The topic config INDEX_INTERVAL and its default: ``.index`` entries are more than this many bytes of log apart."""
+INDEX_SIZE = "segment.index.bytes"
+BROKER_INDEX_SIZE = "log.index.size.max.bytes"
+"""The config of the size of a preallocated ``.index`` or ``.timeindex``, of a topic and of a broker."""
 WARM = 8192
 AT_ONCE = 4096
 """Number of entries that are compared or encoded at a time."""

@@ -27,7 +27,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from kdump.errors import DamageError, FailingDiskError, LimitError
 from kdump.findings.codes import Code, FindingCode
 from kdump.formats import producer_snapshot, record_layout, txn_index
+from kdump.formats.offset_index import OffsetIndex
 from kdump.formats.sparse_index import DEFAULT_INTERVAL
+from kdump.formats.time_index import TimeIndex
 from kdump.log_dirs import file_names
 from kdump.log_dirs.files import read_file
 from kdump.log_dirs.partition import Segment
@@ -162,7 +164,7 @@ class _Recovered(NamedTuple):
 
 
 class LoaderRules(NamedTuple):
-    """The rules that differ between releases. The defaults are those of the newest release."""
+    """The rules that differ between releases and topics. The defaults are those of the newest release."""
 
     searches_bases: bool = True
     """Whether a search for an offset compares base offsets of batches (from 4.1, KAFKA-18989) instead of last ones."""
@@ -170,6 +172,8 @@ class LoaderRules(NamedTuple):
     """Whether an I/O error of a segment or a file beside it can empty it (from 4.0). Else the log dir is offline."""
     checks_marker_size: bool = False
     """Whether a short value of a transaction marker counts as an invalid record (before 4.1, KAFKA-10864)."""
+    index_size: int | None = None
+    """The topic's segment.index.bytes, or None if it is unknown."""
 
     @property
     def searched(self) -> str:
@@ -223,6 +227,8 @@ def dry_run(
             for each in left:
                 start.cut(each, 0, reason, Code.START_BEYOND_END)
             left, end = [], log_start
+        if left:
+            start.resize_indexes(left[-1])
         begin = max(log_start, base_of(left[0])) if left else log_start
         if left and sound is None:
             start.keep_snapshots(left)
@@ -356,6 +362,22 @@ class _Start:
             others = (cut for cut in self.cuts if cut.file != each.name or not 0 <= cut.position - begin < each.size)
             self.cuts = [*others, lost(each, position, reason)._replace(code=code, blocked_by=blocked_by)]
 
+    def resize_indexes(self, newest: Segment) -> None:
+        """Raise FailsError if an index of the newest segment, unless it is rebuilt, exceeds segment.index.bytes.
+
+        ``AbstractIndex.resize`` cannot set the position of the last entry in a smaller file.
+        """
+        size = self.rules.index_size
+        if size is None or newest in self.read:
+            return
+        for suffix, layout in ((file_names.INDEX, OffsetIndex.layout), (file_names.TIME_INDEX, TimeIndex.layout)):
+            count = len(newest.sibling(suffix) or b"") // layout.size
+            if count > size // layout.size:
+                name = newest.files.shown(newest.siblings[suffix])
+                text = f"{name}: IllegalArgumentException: the file has {count * layout.size} bytes, more than "
+                text += f"segment.index.bytes, which is {size}"
+                raise FailsError(text, name, Code.INDEX_TOO_LARGE)
+
     def write_snapshot(self, beside: Segment, offset: int) -> None:
         """Raise FailsError if a folder has the name of the producer snapshot that a broker writes at ``offset``."""
         if offset in self.snapshot_folders and offset > self.log_start:
@@ -375,8 +397,8 @@ class _Start:
 
         Return whether batches are read, and the producer state at ``end``. None are read if the snapshot is at ``end``.
         ``writes`` are the base offsets at which the broker writes snapshots. Raises FailsError at a wrong size field, a
-        wrong transaction marker, a batch that the producer state refuses, a wrapper that cannot be decompressed, and a
-        snapshot that cannot be written.
+        wrong transaction marker, and a batch that the producer state refuses. Also raises it for a wrapper that cannot
+        be decompressed, and for a snapshot that cannot be written.
         """
         start = max((offset for offset in self.snapshots if self.log_start < offset <= end), default=self.log_start)
         state = self.snapshots[start].copy() if start in self.snapshots else ProducerState()
@@ -526,6 +548,10 @@ def _recover(each: Segment, interval: int, state: ProducerState, rules: LoaderRu
                 raise _BackwardsError(
                     f"the new index entry for offset {offset} (byte {index.refused_at}) is out of order"
                 )
+            if rules.index_size is not None and _is_full(index, rules.index_size):
+                text = f"IllegalArgumentException: an index of {rules.index_size} bytes (segment.index.bytes) is too "
+                text += "small for the entries that recovery adds"
+                raise FailsError(f"{each.name}: {text}", each.name, Code.INDEX_TOO_LARGE)
             if reason := _marker_fault(each, region.first, rules):
                 marker_at = next_offset
             valid, next_offset = region.end, last + 1
@@ -538,6 +564,16 @@ def _recover(each: Segment, interval: int, state: ProducerState, rules: LoaderRu
         raise _BackwardsError("the offset of the largest timestamp is below the offset of the last time index entry")
     indexed_offset = index.offsets[-1] if index.offsets else None
     return _Recovered(valid, reason, next_offset, index.indexed, indexed_offset, marker_at)
+
+
+def _is_full(index: IndexBuilder, size: int) -> bool:
+    """Return whether an entry of the index was refused because one of the two files was full.
+
+    A time index is full one entry before its end, also for an entry that repeats its newest timestamp.
+    """
+    most, times = size // TimeIndex.layout.size - 1, len(index.timestamps)
+    repeats = times == most and len(index.offsets) > 1 and index.time_offsets[-1] <= index.offsets[-2]
+    return len(index.offsets) > size // OffsetIndex.layout.size or times > most or repeats
 
 
 def _recoverable(source: Source, index: IndexBuilder) -> Iterator[Region]:
@@ -605,7 +641,7 @@ def _add(
     *,
     recovers: bool = False,
 ) -> None:
-    """Add batches, of which a marker is valid, to the producer state. Raises FailsError if a broker refuses one."""
+    """Add data, or a valid marker, to the producer state. Raises FailsError if a broker refuses a batch."""
     batch = region.first
     if batch.magic < record_layout.MAGIC_2 or (row and batch.is_control):
         return

@@ -2134,3 +2134,27 @@ def test_a_malformed_marker_in_a_log_that_is_read_ends_the_start(broker, release
     assert start["starts"] is False
     (cause,) = [each for each in start["fatal"] if each["file"].startswith(str(folder))]
     assert reason in cause["text"]
+
+
+@pytest.mark.parametrize("clean", [True, False])
+@pytest.mark.parametrize(
+    ("of_topic", "of_broker", "starts"),
+    [(None, None, True), ("15", None, False), ("1000", None, True), ("4000", "15", True), (None, "15", False)],
+)
+def test_an_index_larger_than_segment_index_bytes_ends_the_start(broker, clean, of_topic, of_broker, starts):
+    """``AbstractIndex.resize`` and ``OffsetIndex.append`` throw IllegalArgumentException (UnifiedLog of 4.3.1)."""
+    folder, log = broker / "d2" / "idem-0", broker / "d1" / "__cluster_metadata-0" / f"{0:020}.log"
+    entries = [(0, 0), (1, 69)] if clean else []  # else recovery needs more entries than 15 bytes can hold
+    (folder / f"{0:020}.index").write_bytes(offset_index.encode(entries, 0))
+    configs = {"index.interval.bytes": "0", **({} if of_topic is None else {"segment.index.bytes": of_topic})}
+    if not clean:
+        (broker / "d2" / ".kafka_cleanshutdown").unlink()
+    values = [
+        metadata_value("ConfigRecord", resourceType=2, resourceName="idem", name=name, value=value)
+        for name, value in configs.items()
+    ]
+    log.write_bytes(log.read_bytes() + records(*values, base=5))
+    given = ("node.id=1", "process.roles=broker,controller")
+    given += () if of_broker is None else (f"log.index.size.max.bytes={of_broker}",)
+    start = started(broker, configs=given)[0]
+    assert (start["starts"], codes(start["fatal"])) == (starts, [] if starts else ["index-too-large"])

@@ -514,3 +514,26 @@ def test_a_malformed_marker_ends_any_start_that_reads_it(tmp_path, clean, later,
         rules=LoaderRules(checks_marker_size=old),
     )
     assert (outcome.fails.code, outcome.fails.is_io) == ("control-record", False)
+
+
+@pytest.mark.parametrize(("size", "fits"), [(4000, True), (119, True), (72, True), (71, False)])
+def test_an_index_larger_than_its_topic_allows_ends_the_start(tmp_path, size, fits):
+    """``AbstractIndex.resize`` throws if the entries of the newest segment exceed segment.index.bytes (4.3.1)."""
+    files = {**SOUND, f"{4:020}.timeindex": bytes(72)}
+    for number, newest in enumerate((72, 8)):
+        index = {f"{4:020}.index": bytes(newest)}
+        outcome = start(tmp_path / str(number), {**files, **index}, clean=True, rules=LoaderRules(index_size=size))
+        assert (outcome.fails is None) == fits
+    assert fits or outcome.fails.code == "index-too-large"
+    assert start(tmp_path / "2", files, clean=True, rules=LoaderRules(index_size=None)).fails is None
+
+
+@pytest.mark.parametrize("grows", [True, False])
+def test_recovery_fails_if_a_new_index_is_full(tmp_path, grows):
+    """With rising timestamps the time index is full first, one entry before its end. UnifiedLog of 4.3.1 agrees."""
+    batches = [one(offset, base_timestamp=offset if grows else 0) for offset in range(12)]
+    most = 11 * 12 + 12 if grows else 11 * 8  # eleven entries
+    for size, fits in ((most, True), (most - 1, False)):
+        folder = tmp_path / str(size)
+        outcome = start(folder, {0: b"".join(batches)}, interval=0, rules=LoaderRules(index_size=size))
+        assert (outcome.fails is None) == fits
