@@ -26,6 +26,7 @@ from kdump.log_dirs import file_names
 from kdump.log_dirs.files import read_file
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_dirs.local import LOCAL
+from kdump.primitives.wire import INT32_MAX
 from kdump.recovery import MAX_OFFSET, first_recovered
 
 if kernel.COMPILED:
@@ -302,7 +303,8 @@ class Loading(NamedTuple):
 def load(folder: LogFolder, how: Loading) -> LogStart:
     """Return the result of loading the log of a folder. Raises UnreadableError and :class:`StopsError`."""
     known, may_overflow = how.known, how.may_overflow(folder)
-    if not may_overflow and (loaded := _loaded_unchanged(folder, how)) is not None:
+    is_large = any(entry.size > INT32_MAX for entry in folder.inside.values())
+    if not (may_overflow or is_large) and (loaded := _loaded_unchanged(folder, how)) is not None:
         return loaded
     if not known.has_sound_files:
         folder.epochs  # noqa: B018  the broker reads this file first

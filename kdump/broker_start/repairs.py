@@ -70,6 +70,7 @@ ADVICE: Final = {
     Code.QUORUM_STATE_BROKEN: "Move the file away: the node then starts, but has forgotten its vote.",
     Code.PARTITION_METADATA_BROKEN: "Write the file with the topic id from the metadata log.",
     Code.SWAPPED: "Move the .swap files of this base offset away before a broker starts.",
+    Code.SEGMENT_TOO_LARGE: "kdump salvage writes the batches into segments of at most 1 GiB.",
     Code.SPLIT_REFUSED: "The offsets of the batches are not those of the file name. kdump salvage writes the batches "
     "into segments with correct names.",
     Code.FUTURE_BESIDE_CURRENT: "Move the -future folder away: it has no records after the end of the current log.",
@@ -209,7 +210,7 @@ class Repairs:
             yield swaps_aside(swap)
         elif cause.code in {Code.TWO_FOLDERS, Code.METADATA_LOG_MISPLACED}:
             yield from self._keep_one(cause.file or "")
-        elif cause.code is Code.SPLIT_REFUSED and CLUSTER_METADATA not in (cause.file or ""):
+        elif cause.code in {Code.SPLIT_REFUSED, Code.SEGMENT_TOO_LARGE} and CLUSTER_METADATA not in (cause.file or ""):
             folder = posixpath.dirname(cause.file or "")
             yield from (salvage([shell_path(folder)]), replaced(folder))
         elif not self._is_future_ahead(cause):

@@ -115,6 +115,7 @@ class Code:
     NAME_NO_OFFSET = FindingCode("name-no-offset", "log", "The name of a log or index file does not begin with an offset.", _START, "LogLoader, UnifiedLog")
     SEGMENT_NAME = FindingCode("segment-name", "log", "The name of a .log file is not 20 digits and .log: a broker does not read the file, and creates an empty one with such a name.", "Move the file away, or give it the name that a broker opens.", "LogLoader.loadSegmentFiles, LogSegment.open")
     INDEX_UNREADABLE = FindingCode("index-unreadable", "log", "An index cannot be opened.", _START, "LogLoader, UnifiedLog")
+    SEGMENT_TOO_LARGE = FindingCode("segment-too-large", "log", "A segment is larger than 2147483647 bytes: no broker starts with it.", _START, "FileRecords")
     INDEX_TOO_LARGE = FindingCode("index-too-large", "log", "An index, or an index that recovery rebuilds, is larger than segment.index.bytes.", "Set a larger segment.index.bytes before the broker starts.", "AbstractIndex.resize, LogSegment.recover")
     TXN_INDEX_VERSION = FindingCode("txn-index-version", "log", "A transaction index has a version that the release does not support.", _START, "LogLoader, UnifiedLog")
     SNAPSHOT_UNREADABLE = FindingCode("snapshot-unreadable", "log", "A producer snapshot cannot be opened.", _START, "LogLoader, UnifiedLog")

@@ -21,13 +21,13 @@ NEEDED: Final = {
     0: {"clusterId": str, "leaderId": int, "leaderEpoch": int, "votedId": int, "appliedOffset": int},
     1: {"leaderId": int, "leaderEpoch": int, "votedId": int, "votedDirectoryId": str},
 }
-"""Version -> the required fields and their types. Version 0 also needs ``currentVoters``: a list or null."""
+"""Version -> the required fields and their types. Version 0 also needs ``currentVoters``, a list."""
 
 
 class QuorumState(NamedTuple):
     """The file's version, the leader and its epoch, and the node for which this node voted; -1 if it has none.
 
-    ``voters`` are the nodes of a static quorum (``controller.quorum.voters``); empty in version 1, and for null.
+    ``voters`` are the nodes of a static quorum (``controller.quorum.voters``); empty in version 1.
     """
 
     version: int
@@ -79,15 +79,16 @@ def _fits(value: int, bits: int) -> bool:
 
 
 def _voters(content: dict[str, object]) -> tuple[int, ...]:
-    """Return the ids in ``currentVoters``. Raises DamageError if QuorumStateDataJsonConverter refuses the field."""
+    """Return the ids in ``currentVoters``. Raises DamageError if a node refuses the field.
+
+    QuorumStateDataJsonConverter reads null, but ``ElectionState.fromQuorumStateData`` throws NullPointerException.
+    """
     voters = content.get("currentVoters", "")
-    if voters is None:
-        return ()
     found = []
     for each in voters if isinstance(voters, list) else [None]:
         voter = each.get("voterId") if isinstance(each, dict) else None
         if type(voter) is not int or not _fits(voter, 32):
-            expected = "null, or a list of objects with voterId"
+            expected = "a list of objects with voterId"
             text = "quorum-state has no valid currentVoters"
             raise DamageError("json", text, expected=expected, found=quoted(voters))
         found.append(voter)

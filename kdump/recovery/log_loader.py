@@ -33,6 +33,7 @@ from kdump.formats.time_index import TimeIndex
 from kdump.log_dirs import file_names
 from kdump.log_dirs.files import read_file
 from kdump.log_dirs.partition import Segment
+from kdump.primitives.wire import INT32_MAX
 from kdump.records import control
 from kdump.records.record_batch import Batches, RecordBatch
 from kdump.recovery import MAX_OFFSET, first_recovered
@@ -276,10 +277,16 @@ class _Start:
         self._done: dict[int, _Recovered] = {}
 
     def load(self, segments: list[Segment]) -> list[Segment]:
-        """Recover the segments that a broker recovers even after a clean stop. Return all segments after splits."""
+        """Recover the segments that a broker recovers even after a clean stop. Return all segments after splits.
+
+        Raises FailsError for a segment that a broker cannot open, as it is too large (``FileRecords``).
+        """
         number = 0
         while number < len(segments):
             each = segments[number]
+            if each.size > INT32_MAX:
+                text = f"KafkaException: The size of segment {each.name} ({each.size}) is larger than the maximum "
+                raise FailsError(f"{text}allowed segment size of {INT32_MAX}", each.name, Code.SEGMENT_TOO_LARGE)
             try:
                 if base_of(each) not in self._done and _loads_by_recovery(each):
                     self.recover(each, segments[:number], loading=True)

@@ -473,7 +473,7 @@ def test_a_segment_that_is_a_swap_file_is_restored(broker):
 @pytest.mark.parametrize(
     ("voters", "fatal"),
     [
-        (', "currentVoters": null', False),
+        (', "currentVoters": null', True),
         (', "currentVoters": []', False),
         (', "currentVoters": [{"voterId": 1}]', False),
         (', "currentVoters": [{"voterId": "1"}]', True),
@@ -483,7 +483,10 @@ def test_a_segment_that_is_a_swap_file_is_restored(broker):
     ],
 )
 def test_quorum_state_of_version_0_needs_a_list_of_voters(broker, voters, fatal):
-    """A broker of 4.4.0 ended without the field: QuorumStateData: unable to locate field 'currentVoters'."""
+    """Without the field a broker of 4.4.0 ended: QuorumStateData: unable to locate field 'currentVoters'.
+
+    With null one of 4.3.1 ended: NullPointerException in ElectionState.fromQuorumStateData.
+    """
     state = '{"clusterId":"","leaderId":1,"leaderEpoch":1,"votedId":-1,"appliedOffset":0,"data_version":0'
     (broker / "d1" / "__cluster_metadata-0" / "quorum-state").write_text(f"{state}{voters}}}")
     assert codes(started(broker)[0]["fatal"]) == ["quorum-state-broken"] * fatal
@@ -601,7 +604,7 @@ def test_a_node_starts_with_a_gap_in_the_metadata_log(broker):
 )
 def test_quorum_state_is_read_as_java_reads_it(broker, old, new, fatal):
     """As a broker of 4.4.0 with each of these files, and with UTF-16."""
-    state = '{"clusterId":"","leaderId":1,"leaderEpoch":1,"votedId":-1,"appliedOffset":0,"currentVoters":null,'
+    state = '{"clusterId":"","leaderId":1,"leaderEpoch":1,"votedId":-1,"appliedOffset":0,"currentVoters":[],'
     state = f'{state}"data_version":0}}'.replace(old, new, 1)
     file = broker / "d1" / "__cluster_metadata-0" / "quorum-state"
     file.write_text(state)
@@ -2158,3 +2161,12 @@ def test_an_index_larger_than_segment_index_bytes_ends_the_start(broker, clean, 
     given += () if of_broker is None else (f"log.index.size.max.bytes={of_broker}",)
     start = started(broker, configs=given)[0]
     assert (start["starts"], codes(start["fatal"])) == (starts, [] if starts else ["index-too-large"])
+
+
+def test_a_segment_above_2_gib_gets_the_command_that_splits_it(broker):
+    folder = broker / "d2" / "idem-0"
+    os.truncate(folder / f"{0:020}.log", 1 << 31)
+    start = started(broker)[0]
+    assert (start["starts"], codes(start["fatal"])) == (False, ["segment-too-large"])
+    done = kdump("check", *(str(broker / each) for each in DIRS))
+    assert b"kdump salvage" in done.stdout

@@ -537,3 +537,20 @@ def test_recovery_fails_if_a_new_index_is_full(tmp_path, grows):
         folder = tmp_path / str(size)
         outcome = start(folder, {0: b"".join(batches)}, interval=0, rules=LoaderRules(index_size=size))
         assert (outcome.fails is None) == fits
+
+
+@pytest.mark.parametrize("clean", [True, False])
+@pytest.mark.parametrize(("size", "fails"), [(2**31 - 1, False), (2**31, True)])
+def test_a_segment_above_2_gib_ends_any_start(tmp_path, clean, size, fails):
+    """FileRecords throws KafkaException as it opens the file, before it reads a batch (UnifiedLog of 4.3.1)."""
+    partition = tmp_path / "topic-0"
+    partition.mkdir()
+    for base, batch in ((0, one(0)), (1, one(1))):
+        (partition / f"{base:020}.log").write_bytes(batch)
+        (partition / f"{base:020}.index").write_bytes(b"")
+    (partition / f"{1:020}.snapshot").write_bytes(STATE)
+    os.truncate(partition / f"{0:020}.log", size)  # a broker reads no batch before the snapshot
+    (found,) = Finder(Wanted(leftovers=True)).find([str(partition)])
+    outcome = log_loader.dry_run(found, clean=clean, recovery_point=1)
+    assert (outcome.fails is not None) == fails
+    assert not fails or (outcome.fails.code, outcome.fails.is_io) == ("segment-too-large", False)
