@@ -24,13 +24,15 @@ from kdump.broker_start.outcome import LogStart, StartCause, StartOutcome
 from kdump.errors import DamageError
 from kdump.findings.codes import Code
 from kdump.formats import quorum_state
+from kdump.formats.record_layout import LOG_OVERHEAD, SMALLEST_ENTRY
 from kdump.internal_topics import CLUSTER_METADATA
 from kdump.log_dirs import file_names
 from kdump.log_dirs.file_names import KRAFT_SNAPSHOT_NAME
+from kdump.records import control
 from kdump.records.log_entry import check
 from kdump.records.record_batch import Batches, RecordBatch
 from kdump.segments import resync
-from kdump.segments.regions import DATA, Damage
+from kdump.segments.regions import DATA, Damage, Trailing
 from kdump.segments.walk import walk
 
 if TYPE_CHECKING:
@@ -319,14 +321,19 @@ def _snapshot(snapshot: SnapshotFile, release: StartRelease) -> Iterator[StartCa
             if isinstance(region, Damage):
                 resync.raise_above_limit(source, region)
                 reason = f"CorruptRecordException: {region.reason}"
+            elif isinstance(region, Trailing) and region.size >= LOG_OVERHEAD.size:
+                size = LOG_OVERHEAD.read(source.read(region.position, LOG_OVERHEAD.size)).size
+                if size < SMALLEST_ENTRY:  # ByteBufferLogInputStream reads a size before it compares it with the rest
+                    reason = f"CorruptRecordException: Record size {size} is less than the minimum record overhead"
             elif isinstance(region, RecordBatch):
                 try:
                     check(region)
+                    reason = "" if count else _no_header(region)
                     count += 1
                 except DamageError as damage:
                     reason = f"CorruptRecordException: {damage.reason}"
                 else:
-                    if found := list(release.too_new(region, snapshot.name)):
+                    if not reason and (found := list(release.too_new(region, snapshot.name))):
                         yield from found
                         return
             if reason:
@@ -335,6 +342,16 @@ def _snapshot(snapshot: SnapshotFile, release: StartRelease) -> Iterator[StartCa
     if not count:
         text = "NoSuchElementException: No value present: the snapshot has no batch"
         yield StartCause(code=Code.METADATA_SNAPSHOT_BROKEN, file=snapshot.name, text=text)
+
+
+def _no_header(first: RecordBatch) -> str:
+    """Return why the first batch of a snapshot is not its header; "" for a header (``RecordsSnapshotReader``)."""
+    record = next(iter(first.records()), None) if first.is_control else None
+    if record is None:
+        return "IllegalStateException: First batch is not a control batch with at least one record"
+    if control.read_key(record.key).type != control.SNAPSHOT_HEADER:
+        return "IllegalStateException: the first record of the snapshot is not a snapshot header"
+    return ""
 
 
 def bootstrap(log_dir: LogDirFiles, release: StartRelease) -> tuple[int | None, StartCause | None]:

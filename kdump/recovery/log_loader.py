@@ -559,10 +559,10 @@ def _recover(each: Segment, interval: int, state: ProducerState, rules: LoaderRu
                 text = f"IllegalArgumentException: an index of {rules.index_size} bytes (segment.index.bytes) is too "
                 text += "small for the entries that recovery adds"
                 raise FailsError(f"{each.name}: {text}", each.name, Code.INDEX_TOO_LARGE)
-            if reason := _marker_fault(each, region.first, rules):
-                marker_at = next_offset
+            if fault := _marker_fault(each, region.first, rules):
+                reason, marker_at = fault, next_offset
             valid, next_offset = region.end, last + 1
-            if reason:
+            if fault:
                 break
             _add(state, each, region, recovers=True)
             _check(state.flush(), each, region.position)

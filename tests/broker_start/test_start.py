@@ -25,6 +25,9 @@ IDS = {"plain": bytes(15) + b"\x07", "idem": bytes(15) + b"\x08"}
 DIRS = {"d1": b"\x11" * 16, "d2": b"\x12" * 16}
 
 
+SNAPSHOT_HEADER = forge.batch([forge.record(b"\0\0\0\3", bytes(11))], attributes=0x20)
+
+
 def text(uuid):
     return urlsafe_b64encode(uuid).decode()[:22]
 
@@ -728,7 +731,7 @@ def test_a_snapshot_that_is_cut_before_its_metadata_version_ends_a_broker(broker
     """Brokers of 4.2.2, 4.3.1 and 4.4.0 ended so, and started without the snapshot; one of 3.9.2 started with it."""
     folder = broker / "d1" / "__cluster_metadata-0"
     snapshot = folder / f"{5:020}-{0:010}.checkpoint"
-    snapshot.write_bytes(records(metadata_value("NoOpRecord")))
+    snapshot.write_bytes(SNAPSHOT_HEADER + records(metadata_value("NoOpRecord"), base=1))
     if not keeps_log:
         (folder / f"{0:020}.log").unlink()
     start, _ = started(broker, release=release)
@@ -2072,7 +2075,7 @@ def test_damage_of_the_metadata_log_is_no_reason_to_salvage_it(broker):
     for end, lost, loses in ((0, "lose offset 6, 1 record", True), (7, "below offset 7", False)):
         if end:
             snapshot = folder / f"{end:020}-{0:010}.checkpoint"
-            snapshot.write_bytes(whole)
+            snapshot.write_bytes(SNAPSHOT_HEADER + (1).to_bytes(8, "big") + whole[8:])
         done = kdump("check", "d1", "d2", cwd=broker).stdout.decode()
         assert (lost in done, "a start loses 1 record" in done, "kdump salvage" in done) == (True, loses, False)
         assert (
@@ -2170,3 +2173,34 @@ def test_a_segment_above_2_gib_gets_the_command_that_splits_it(broker):
     assert (start["starts"], codes(start["fatal"])) == (False, ["segment-too-large"])
     done = kdump("check", *(str(broker / each) for each in DIRS))
     assert b"kdump salvage" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("first", "reason"),
+    [
+        (SNAPSHOT_HEADER, None),
+        (b"", "First batch is not a control batch"),
+        (forge.batch([forge.record(b"\0\0\0\4", bytes(3))], attributes=0x20), "is not a snapshot header"),
+    ],
+)
+def test_a_snapshot_begins_with_its_header(broker, first, reason):
+    """RecordsSnapshotReader throws IllegalStateException otherwise: a node of 4.3.1 ended with it."""
+    folder = broker / "d1" / "__cluster_metadata-0"
+    whole = (folder / f"{0:020}.log").read_bytes()
+    records_after_it = (1).to_bytes(8, "big") + whole[8:]
+    (folder / f"{5:020}-{0:010}.checkpoint").write_bytes(first + records_after_it)
+    start, _ = started(broker)
+    assert codes(start["fatal"]) == ["metadata-snapshot-broken"] * (reason is not None)
+    assert reason is None or reason in start["fatal"][0]["text"]
+
+
+@pytest.mark.parametrize(("zeros", "fatal"), [(11, False), (12, True), (17, True), (18, True)])
+def test_zeros_after_a_snapshot_end_the_start(broker, zeros, fatal):
+    """ByteBufferLogInputStream throws as soon as it has a size of 0: a node of 4.3.1 ended with CorruptRecordException.
+
+    FileLogInputStream, which reads the segments of a log, ignores up to 17 zeros.
+    """
+    folder = broker / "d1" / "__cluster_metadata-0"
+    whole = (1).to_bytes(8, "big") + (folder / f"{0:020}.log").read_bytes()[8:]
+    (folder / f"{5:020}-{0:010}.checkpoint").write_bytes(SNAPSHOT_HEADER + whole + bytes(zeros))
+    assert codes(started(broker)[0]["fatal"]) == ["metadata-snapshot-broken"] * fatal
