@@ -37,7 +37,7 @@ from kdump.primitives.wire import INT32_MAX
 from kdump.records import control
 from kdump.records.record_batch import Batches, RecordBatch
 from kdump.recovery import MAX_OFFSET, first_recovered
-from kdump.recovery.producer_state import ProducerState
+from kdump.recovery.open_transactions import OpenTransactions
 from kdump.recovery.segment_end import (
     Cut,
     FailsError,
@@ -263,7 +263,7 @@ class _Start:
         self,
         interval: int,
         log_start: int,
-        snapshots: dict[int, ProducerState],
+        snapshots: dict[int, OpenTransactions],
         sound: SoundLog | None,
         rules: LoaderRules,
     ) -> None:
@@ -314,7 +314,7 @@ class _Start:
         # ProducerStateManager.truncateAndReload deletes the other snapshots
         last = base_of(each)
         self.snapshots = {end: had for end, had in self.snapshots.items() if self.log_start < end <= last}
-        state = ProducerState()
+        state = OpenTransactions()
         try:
             is_read, state = self.replay(before, base_of(each))
             if is_read and loading and before:
@@ -399,7 +399,7 @@ class _Start:
         kept = bases | ({newest} if newest >= max(bases) else set())
         self.snapshots = {offset: state for offset, state in self.snapshots.items() if offset in kept}
 
-    def replay(self, segments: list[Segment], end: int, writes: Sequence[int] = ()) -> tuple[bool, ProducerState]:
+    def replay(self, segments: list[Segment], end: int, writes: Sequence[int] = ()) -> tuple[bool, OpenTransactions]:
         """Read the batches from the newest producer snapshot up to offset ``end`` (``rebuildProducerState``).
 
         Return whether batches are read, and the producer state at ``end``. None are read if the snapshot is at ``end``.
@@ -408,7 +408,7 @@ class _Start:
         be decompressed, and for a snapshot that cannot be written.
         """
         start = max((offset for offset in self.snapshots if self.log_start < offset <= end), default=self.log_start)
-        state = self.snapshots[start].copy() if start in self.snapshots else ProducerState()
+        state = self.snapshots[start].copy() if start in self.snapshots else OpenTransactions()
         if start >= end:
             return False, state
         floor = max((base_of(each) for each in segments if base_of(each) <= start), default=start)
@@ -421,7 +421,7 @@ class _Start:
             self._replay_segment(each, start, state)
         return True, state
 
-    def _replay_segment(self, each: Segment, start: int, state: ProducerState) -> None:
+    def _replay_segment(self, each: Segment, start: int, state: OpenTransactions) -> None:
         searching = True
         done = self._done.get(base_of(each))
         begin, stop = (0, done.valid) if done else (indexed_at(each, start) if base_of(each) < start else 0, None)
@@ -495,13 +495,13 @@ def _hiding(each: Segment) -> str:
     return each.name if is_swap else each.files.shown(each.siblings[file_names.INDEX])
 
 
-def _snapshots(partition: Partition) -> dict[int, ProducerState]:
+def _snapshots(partition: Partition) -> dict[int, OpenTransactions]:
     found = {}
     for entry in partition.others:
         offset = file_names.offset_of(entry.name)
         if entry.name.endswith(f".{file_names.PRODUCER_SNAPSHOT}") and offset is not None:
             try:
-                found[offset] = ProducerState(producer_snapshot.read(read_file(partition.files, entry.path)))
+                found[offset] = OpenTransactions(producer_snapshot.read(read_file(partition.files, entry.path)))
             except DamageError:
                 continue  # the broker deletes this snapshot, and reads an older one
     return found
@@ -525,7 +525,7 @@ def _loads_by_recovery(each: Segment) -> bool:
     return False
 
 
-def _recover(each: Segment, interval: int, state: ProducerState, rules: LoaderRules) -> _Recovered:
+def _recover(each: Segment, interval: int, state: OpenTransactions, rules: LoaderRules) -> _Recovered:
     """Recover a segment as ``LogSegment.recover`` does, and add its batches to the producer state.
 
     Raises OffsetOverflowError, _BackwardsError and FailsError.
@@ -640,7 +640,7 @@ def _fails(each: Segment, batch: RecordBatch, text: str) -> FailsError:
 
 
 def _add(
-    state: ProducerState,
+    state: OpenTransactions,
     each: Segment,
     region: Batches,
     row: int = 0,

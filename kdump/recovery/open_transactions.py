@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from kdump.records.record_batch import Batches
 
 
-class ProducerState:
+class OpenTransactions:
     """The open transactions at an offset of a log.
 
     A broker has two tables of them: by producer id, and by first offset. Each method returns why a broker refuses a
@@ -34,8 +34,8 @@ class ProducerState:
         self.aborted_at = -1
         """The last offset in the ``.txnindex`` that recovery writes."""
 
-    def copy(self) -> ProducerState:
-        made = ProducerState()
+    def copy(self) -> OpenTransactions:
+        made = OpenTransactions()
         made._open, made._firsts = dict(self._open), set(self._firsts)
         return made
 
