@@ -104,7 +104,6 @@ class CheckedPaths(NamedTuple):
     def starts(
         self, results: Sequence[CheckedPartition], dirs: LogDirs, fail: Callable[[UnreadableError], None]
     ) -> Iterator[Started]:
-        """Yield the result of each broker's dry start."""
         if not self.brokers:
             return
         from kdump.broker_start import started
@@ -278,7 +277,6 @@ def log_dirs(
 
 
 def _each_once(places: Iterable[tuple[Files, str]], key: Callable[[Files, str], object]) -> list[tuple[Files, str]]:
-    """Return the first of all places with the same key."""
     found: dict[object, tuple[Files, str]] = {}
     for place in places:
         found.setdefault(key(*place), place)

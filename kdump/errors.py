@@ -189,7 +189,6 @@ def many_are(count: int, what: str) -> str:
 
 
 def offsets_text(first: int | None, last: int | None) -> str:
-    """Return "offset 5" or "offsets 5 to 9"."""
     return f"offset {first}" if first == last else f"offsets {first} to {last}"
 
 

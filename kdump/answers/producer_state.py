@@ -229,7 +229,6 @@ class ProducerReplay:
 
     @property
     def rank(self) -> tuple[int, int]:
-        """The rank of the replica (:attr:`LogEnd.rank`)."""
         return LogEnd(self.end_offset, self.leader_epoch).with_epochs(self._epochs()).rank
 
 

@@ -175,7 +175,6 @@ class LogQuestion(Generic[O]):
         return self.options(**given)
 
     def partitions(self, asking: Asking) -> list[Partition]:
-        """Return the partitions that are fed to the collector."""
         if self.every_folder:
             return asking.found
         return asking.found if not self.takes_names else asking.meant(*self.reads)

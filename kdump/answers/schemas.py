@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SchemaLine:
-    """A version of a subject."""
-
     kind: ClassVar[str] = "schema"
     subject: str
     version: int
@@ -89,7 +87,6 @@ class SchemaQuery(NamedTuple):
             yield line
 
     def _ids(self, store: SchemaStore) -> frozenset[int] | None:
-        """Return the selected schema ids; None for all."""
         if self.guid is None and self.schema_type is None:
             return None if self.id is None else frozenset({self.id})
         selected = self._replace(subject=None)

@@ -56,7 +56,6 @@ class TransactionalId:
 
     @property
     def producer_ids(self) -> set[int]:
-        """The current, previous and next producer ids in the record."""
         known = (self.producer_id, self.previous_producer_id, self.next_producer_id)
         return {one for one in known if one is not None and one >= 0}
 

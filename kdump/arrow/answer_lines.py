@@ -67,7 +67,6 @@ def rows_table(rows: Iterable[dict[str, Any]], shape: pa.Schema) -> pa.Table:
 
 
 def findings_schema() -> pa.Schema:
-    """Return the columns of :func:`finding_row`."""
     types = {"fatal": pa.bool_(), "commands": pa.list_(pa.field("element", pa.string()))}
     types |= dict.fromkeys(("entry", "position", "offset", "missing", "loses"), pa.int64())
     names = finding_row(Finding(level=Level.LOG, file="", kind="crc", text=""))

@@ -160,7 +160,6 @@ class Rows:
             self._recorded = kind
 
     def take(self) -> list[pa.RecordBatch]:
-        """Return all rows as record batches, and forget them."""
         if self._ends:
             self._done.append(self._made())
         taken, self._done = self._done, []

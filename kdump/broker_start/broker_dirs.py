@@ -320,7 +320,6 @@ class BrokerDirs:
 
     @property
     def is_kraft(self) -> bool:
-        """Whether any log dir belongs to a KRaft broker."""
         return any(each.ids is not None and each.ids.version > 0 for each in self.ids)
 
     @property

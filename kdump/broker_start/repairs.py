@@ -362,7 +362,6 @@ def _swap(cause: StartCause) -> str | None:
 
 
 def normal(of_dirs: Mapping[str, str]) -> dict[str, str]:
-    """Return values by the normalized paths of log dirs."""
     return {posixpath.normpath(path): each for path, each in of_dirs.items()}
 
 

@@ -91,8 +91,6 @@ def _wrong_indexes(result: CheckedPartition) -> Iterator[str]:
 
 
 class Started:
-    """A dry start of one broker: its result and its findings."""
-
     def __init__(self, result: BrokerStart, found: Sequence[Finding], log_dirs: VerdictFacts) -> None:
         self.result, self.findings = result, found
         is_named = result.node_id is not None or any(one.fatal and one.code in NO_IDS for one in found)

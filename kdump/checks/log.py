@@ -402,7 +402,6 @@ class LogCheck:
         self.next_offset = self._base = base_offset
 
     def end(self, region: Damage | Trailing | Padding) -> None:
-        """Add the finding on a region that is not a batch."""
         self.wants_recovery = True
         self._producers.clear()
         if isinstance(region, Damage):

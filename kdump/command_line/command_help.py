@@ -180,7 +180,6 @@ def _outside(end: str, text: str) -> Iterator[int]:
 
 
 def shared_options(commands: Sequence[click.Command], ctx: click.Context) -> str:
-    """Return the page of the options that several commands share."""
     groups: dict[str, dict[str, Record]] = {}
     for command in commands:
         for option in command.params:

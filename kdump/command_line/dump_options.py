@@ -283,7 +283,6 @@ class DumpOptions:
 
     @property
     def stops_early(self) -> bool:
-        """Whether --limit, --head or --tail is given."""
         return any(number is not None for number in (self.limit, self.head, self.tail))
 
     @property

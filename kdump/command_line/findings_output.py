@@ -45,7 +45,6 @@ FINDINGS: Final = [
 
 
 def _without(options: set[str], words: list[str]) -> list[str]:
-    """Return ``words`` without ``options`` and their values."""
     kept = [word for before, word in pairwise(["", *words]) if options.isdisjoint({before, word})]
     return [word for word in kept if word.partition("=")[0] not in options]
 

@@ -131,7 +131,6 @@ def _closed_pipe() -> Iterator[None]:
 
 
 def sentence_of(name: str) -> str:
-    """Return the first sentence of the help of a command."""
     return next(names[name] for names in groups().values() if name in names)
 
 

@@ -65,7 +65,6 @@ def reserve(file: int, size: int) -> None:
 
 
 def version() -> str:
-    """Return the line of ``kdump --version``."""
     from kdump import __version__
 
     return f"kdump, version {__version__} (kernel: {build()})"

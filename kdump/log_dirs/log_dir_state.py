@@ -83,7 +83,6 @@ class LogDirState(NamedTuple):
 
     @property
     def clean(self) -> bool:
-        """Whether the log dir has the clean shutdown marker."""
         return file_names.CLEAN_SHUTDOWN in self.sound
 
     @property

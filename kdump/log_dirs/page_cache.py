@@ -70,7 +70,6 @@ class Guard:
             self._look(min(last + AHEAD, self._pages))
 
     def close(self) -> None:
-        """Evict the remaining pages that kdump loaded."""
         self._leave(len(self._was))
         self._libc.munmap(ctypes.c_void_p(self._start), self._length)
 

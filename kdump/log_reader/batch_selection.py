@@ -47,8 +47,6 @@ CHUNK_BYTES: Final = 256 << 10
 
 
 class Take(Enum):
-    """The form in which a reader yields batches."""
-
     RECORDS = auto()
     """Each batch with its selected records, as objects."""
     RUNS = auto()

@@ -81,7 +81,6 @@ class Filter(NamedTuple):
 
     @property
     def is_bounded(self) -> bool:
-        """Whether there are conditions on offsets or timestamps."""
         return self._bounds != (None, None, None, None)
 
     @property

@@ -121,7 +121,6 @@ def java_text_in_pieces(data: bytes, size: int) -> Iterator[bytes]:
 
 
 def java_text(data: bytes) -> bytes:
-    """Return the UTF-8 bytes of :func:`java_utf8`."""
     try:
         data.decode()
     except UnicodeDecodeError:

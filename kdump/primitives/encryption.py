@@ -64,7 +64,6 @@ def _without_padding(block: bytes) -> bytes | None:
 
 
 def _mask(seed: bytes, size: int) -> bytes:
-    """Return MGF1 of a seed."""
     counts = range(-(-size // DIGEST))
     return b"".join(sha3_512(seed + count.to_bytes(4, "big")).digest() for count in counts)[:size]
 

@@ -80,7 +80,6 @@ class Children:
         return through
 
     def let_end(self) -> None:
-        """Wait until all processes have ended, and drop their results."""
         while self._sending:
             for reader, _ in self._waiting.poll():
                 if not os.read(reader, _MUCH):

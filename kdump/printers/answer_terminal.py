@@ -203,7 +203,6 @@ def _styled(console: Quiet, text: str, style: str) -> str:
 
 
 def draw_page(page: str, out: IO[str]) -> None:
-    """Draw a Markdown page, folded to :func:`prose_width`."""
     from rich.markdown import Markdown
 
     page = re.sub(r"^```(\w*).*$", r"```\1", page, flags=re.MULTILINE)  # remove titles of code blocks

@@ -33,8 +33,6 @@ _NULL: Final = b"null"
 
 
 class DecodedText:
-    """Writes the column ``decoded`` of the records of one topic."""
-
     def __init__(self, decoder: PayloadDecoder, topic: str) -> None:
         self._decoder, self._topic = decoder, topic
         self._only_frames = not has_own_layouts(topic)

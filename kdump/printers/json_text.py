@@ -99,7 +99,6 @@ def scalar(column: Column, value: object) -> str:
 
 
 def headers(pairs: Iterable[Header], encoding: Encoding) -> str:
-    """Return headers as a JSON array of objects, in order."""
     return f"[{','.join([_header(pair, encoding) for pair in pairs])}]"
 
 

@@ -152,8 +152,6 @@ def pushes_down(connection: duckdb.DuckDBPyConnection) -> bool:
 
 
 class Engine:
-    """Runs queries over views, one after the other."""
-
     def __init__(self, views: Mapping[str, View], limits: QueryLimits) -> None:
         self.views, self.limits = views, limits
 
@@ -250,7 +248,6 @@ class Running:
 
     @property
     def late(self) -> str:
-        """The message for a query that exceeded the time limit."""
         return f"query: stopped after {self._engine.limits.timeout or 0:g} s (--timeout)"
 
     @property
@@ -353,7 +350,6 @@ def _check_types(found: duckdb.DuckDBPyRelation) -> None:
 
 
 def _inside(kind: DuckDBPyType) -> set[str]:
-    """Return the names of the types inside a type."""
     inner = [child for _, child in kind.children if isinstance(child, DuckDBPyType)] if kind.id in _NESTED else []
     return {child.id for child in inner}.union(*map(_inside, inner))
 

@@ -538,7 +538,6 @@ def _width(cell: str | LargeCell) -> int:
 
 
 def wide(text: str) -> int:
-    """Return the width of a text in columns of a terminal."""
     if text.isascii():
         return len(text)
     return sum(

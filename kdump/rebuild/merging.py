@@ -65,8 +65,6 @@ JOINED_BYTES: Final = 64 << 20
 
 
 class MergedLog:
-    """The batches taken for the new log so far, in offset order."""
-
     def __init__(self, history: EpochHistory) -> None:
         self.taken: list[BatchSpan] = []
         self.left_out: list[LeftOutRange] = []

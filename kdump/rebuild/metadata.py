@@ -147,7 +147,6 @@ class LostCluster(NamedTuple):
 
     @property
     def end_offset(self) -> int:
-        """The end offset of the new snapshot."""
         return self.log_end + BEYOND
 
     @property

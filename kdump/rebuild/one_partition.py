@@ -609,7 +609,6 @@ def _contents(spans: Iterable[BatchSpan]) -> Iterator[tuple[int, int, int, int]]
 
 
 def _has_common(contents: Iterator[tuple[int, int, int, int]], others: Iterator[tuple[int, int, int, int]]) -> bool:
-    """Return whether two sorted sequences have an equal element."""
     one, other = next(contents, None), next(others, None)
     while one is not None and other is not None:
         if one == other:

@@ -391,7 +391,6 @@ def write_record(
     headers: Iterable[tuple[bytes, bytes | None]] = (),
     attributes: int = 0,
 ) -> bytes:
-    """Return the bytes of one record, with its size field."""
     headers = tuple(headers)
     body = bytearray([attributes])
     body += write_varint(timestamp_delta) + write_varint(offset_delta)

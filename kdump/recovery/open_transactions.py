@@ -26,7 +26,6 @@ class OpenTransactions:
     __slots__ = ("_begun", "_ended", "_firsts", "_open", "aborted_at")
 
     def __init__(self, entries: Iterable[ProducerEntry] = ()) -> None:
-        """Start with the entries of a producer snapshot."""
         self._open = {each.producer_id: each.current_txn_first_offset for each in entries if each.has_open_transaction}
         self._firsts = set(self._open.values())
         self._begun: list[int] = []

@@ -89,7 +89,6 @@ class Chart(NamedTuple):
 
 
 def charts(report: LogDirReport) -> list[Chart]:
-    """Return the charts for which the report has data."""
     found = list(_specs(report))
     svgs = drawn([{"$schema": SCHEMA, "config": CONFIG, **spec} for _, _, _, *specs in found for spec in specs])
     within_page = (_within_page(svg, number) for number, svg in enumerate(svgs, 1))

@@ -276,7 +276,6 @@ def _events(request: ReportRequest, logs: Sequence[Partition], report: Reporter)
 
 
 def _timeline(request: ReportRequest, logged: Iterable[Line], answers: dict[str, ReportAnswer]) -> ReportAnswer:
-    """Return the newest events of cluster, logs and groups by time."""
     lines = [_happened(line["atMs"], line["what"], _name(line), line["text"], line["logDir"]) for line in logged]
     lines += [
         _happened(line["timestampMs"], line["what"], line["name"], details_text(line["details"]) or "")

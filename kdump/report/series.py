@@ -106,7 +106,6 @@ def all_bytes(line: PartitionUsage | OtherUsage) -> int:
 
 
 def logged_by_topic(report: LogDirReport) -> Counter[str]:
-    """Return the bytes of the batches of each topic."""
     sums = Counter[str]()
     for line in report.lines("stats", "stats"):
         sums[line["topic"]] += line["logBytes"]

@@ -252,7 +252,6 @@ def _declared(field: dict[str, Any], nested: dict[str, dict[str, Any]]) -> set[s
 
 
 def _oneof(field: dict[str, Any], oneofs: list[str]) -> str:
-    """Return the name of a field's oneof, or an empty text."""
     index = field.get("oneof_index", -1)
     return oneofs[index] if 0 <= index < len(oneofs) and not field.get("proto3_optional") else ""
 

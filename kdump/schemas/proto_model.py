@@ -113,7 +113,6 @@ class ProtoFile:
         self.extends.append((extended, extension))
 
     def definitions(self) -> Iterator[Definition]:
-        """Yield all messages and enums, including nested definitions."""
         yield from self.enums
         left = list(self.messages)
         while left:

@@ -213,7 +213,6 @@ class SchemaStore:
         return self.version(subject, number)
 
     def newest(self, subject: str) -> SchemaVersion | None:
-        """Return the newest current version of a subject, or None."""
         found = [each for each in self.versions(("current",)) if each.subject == subject]
         return max(found, key=lambda each: each.version, default=None)
 
@@ -226,7 +225,6 @@ class SchemaStore:
         return self._modes.get(subject)
 
     def subjects(self) -> Iterator[SubjectLine]:
-        """Yield the subjects that have a version, in log order."""
         grouped: dict[str, list[SchemaVersion]] = {}
         for version in self._versions.values():
             grouped.setdefault(version.subject, []).append(version)

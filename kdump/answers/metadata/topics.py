@@ -131,7 +131,6 @@ class Topic:
 
     @property
     def id_text(self) -> str:
-        """The id as Kafka writes it: 22 characters of base64 for URLs."""
         return id_text(self.id)
 
 

@@ -18,8 +18,6 @@ VERSION: Final = 1
 
 
 class SplitAccount(NamedTuple):
-    """The batches, rows and bytes of one split, by outcome."""
-
     batches: int = 0
     rows: int = 0
     batch_bytes: int = 0

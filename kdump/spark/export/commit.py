@@ -159,7 +159,6 @@ def recover(output: Output) -> Commit | None:
 
 
 def clear(output: Output) -> None:
-    """Delete the hidden folders of killed runs."""
     for name in output.hidden_names():
         output.hidden(name).delete()
 

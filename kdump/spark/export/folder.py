@@ -32,7 +32,6 @@ _LEFT_BY_SPARK: Final = "_SUCCESS"
 
 
 def items_of(found: Any) -> Iterator[Any]:
-    """Yield the items of one of Hadoop's iterators."""
     while found.hasNext():
         yield found.next()
 

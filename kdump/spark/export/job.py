@@ -300,7 +300,6 @@ def needed(export: Export, columns: tuple[str, ...]) -> list[str]:
 
 
 def numbered(planned: list[Planned]) -> list[Planned]:
-    """Return the segments, with ``number`` set in each split."""
     number = count()
     return [
         segment._replace(splits=tuple(replace(split, number=next(number)) for split in segment.splits))
@@ -331,7 +330,6 @@ class WrittenRows(NamedTuple):
 
 
 def summary(manifest: dict[str, Any], seconds: float = 0) -> Summary:
-    """Return the counts of a run from its manifest entry."""
     totals, lost = manifest["totals"], list(account.damaged_ranges(manifest))
     unreadable = {name: UnreadableError(name, one.reason) for name, one in lost if one.kind == UNREADABLE}
     ranges = sum(one.kind != UNREADABLE for _, one in lost) or totals["damagedRanges"]
@@ -383,7 +381,6 @@ class Work:
         return [damage for damage in counted.lost if reading.is_reported(damage, self.options)]
 
     def accounted(self, started: datetime, written: WrittenRows) -> dict[str, Any]:
-        """Return the manifest entry of a run that began at ``started``."""
         output = [
             {"file": name, "rows": written.files.get(name), "bytes": size}
             for name, size in sorted(self.output.sizes().items())

@@ -318,12 +318,10 @@ class _Meter:
         return not self.is_stopped
 
     def put_back(self) -> None:
-        """Undo the counts of the last opened file."""
         self._bytes, self._records, self.is_full = self._before
         self.is_stopped = False
 
     def took(self, part: Taken) -> None:
-        """Count a file if the trigger reads some of its bytes."""
         self._files += part.end > part.start
 
     def is_stable(self, offset: int) -> bool:
