@@ -244,8 +244,8 @@ class Output(Folder):
         self._write_rows(writer, self.path, folders)
 
     def _write_rows(self, writer: DataFrameWriter, path: str, folders: tuple[str, ...] = ()) -> None:
-        parted = writer.partitionBy(*folders) if folders else writer
-        session.awaited(self._spark, partial(parted.save, path))
+        writer = writer.partitionBy(*folders) if folders else writer
+        session.awaited(self._spark, lambda: writer.save(path))
 
     def check(self, mode: str, *, skip_unreadable: bool = False) -> list[Any]:
         """Return the manifest entries of earlier runs into this output.
