@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SchemaLine:
+    """A version of a subject."""
+
     kind: ClassVar[str] = "schema"
     subject: str
     version: int

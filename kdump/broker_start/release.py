@@ -67,6 +67,11 @@ class StartRelease(NamedTuple):
         return max((level for since, level in FEATURES.get(feature, {}).items() if since <= self.number), default=0)
 
     @property
+    def limits_min_isr(self) -> bool:
+        """Whether a broker limits min.insync.replicas to the number of replicas (``effectiveMinIsr``)."""
+        return self.number >= (3, 7)
+
+    @property
     def searches_bases(self) -> bool:
         """Whether a search for an offset compares the base offsets of batches, not their last offsets (KAFKA-18989)."""
         return self.number >= (4, 1)

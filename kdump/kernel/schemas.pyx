@@ -30,7 +30,7 @@ cdef struct Text:
     char* data
     Py_ssize_t size
 
-cdef double _MAX_SINGLE = 3.4028234663852886e38
+cdef double _ENDLESS = 2.0**128 - 2.0**103  # the smallest number that rounds to infinity in 4 bytes
 cdef long long _DAY = 86_400
 cdef long long _FIRST_DAY = -719_162  # 0001-01-01
 cdef long long _LAST_DAY = 2_932_896  # 9999-12-31
@@ -125,7 +125,7 @@ cdef class JsonText:
         return True
 
     cdef int real(self, int size, bint is_short) except -1:
-        """Write a floating-point number of 4 or 8 bytes. ``is_short``: 6 to 8 digits if they give the same 4 bytes."""
+        """Write a floating-point number of 4 or 8 bytes. ``is_short``: the fewest of 6 to 9 digits."""
         cdef float single
         cdef double value
         cdef double rounded
@@ -142,13 +142,13 @@ cdef class JsonText:
             return False
         self.at += size
         if is_short:
-            for digits in range(6, 9):
+            for digits in range(6, 10):
                 shown = PyOS_double_to_string(value, b"g", digits, 0, NULL)
                 try:
                     rounded = PyOS_string_to_double(shown, NULL, None)
                 finally:
                     PyMem_Free(shown)
-                if -_MAX_SINGLE <= rounded <= _MAX_SINGLE and <float> rounded == single:
+                if -_ENDLESS < rounded < _ENDLESS and <float> rounded == single:
                     value = rounded
                     break
         shown = PyOS_double_to_string(value, b"r", 0, Py_DTSF_ADD_DOT_0, NULL)

@@ -456,8 +456,8 @@ def fit_configs(image: ClusterImage, release: StartRelease, brokers: int) -> Ite
                 )
                 yield ClusterChange(what, name, least.config, value, why)
         most = factors.get(name, brokers) if kind == TOPIC_RESOURCE else brokers
-        value = configs.get(MIN_ISR)  # from 3.7 on, a broker itself limits it (``effectiveMinIsr``)
-        if release.number < (3, 7) and kind in (TOPIC_RESOURCE, BROKER_RESOURCE) and value and _int(value) > most:
+        value = configs.get(MIN_ISR)
+        if not release.limits_min_isr and kind in (TOPIC_RESOURCE, BROKER_RESOURCE) and value and _int(value) > most:
             configs[MIN_ISR] = str(most)
             why = (
                 f"Kafka {release.name} refuses acks=all with fewer replicas: kdump has set {most}, the number of "

@@ -167,7 +167,8 @@ def properties(
     yield f"offsets.topic.replication.factor={factor}"
     yield f"transaction.state.log.replication.factor={factor}"
     yield f"transaction.state.log.min.isr={least}"
-    if to.release.highest_of("share.version") > 0:  # the release has the topic of share groups (KIP-932)
+    share_version = to.release.highest_of("share.version")  # KIP-932
+    if share_version > 0:
         yield f"share.coordinator.state.topic.replication.factor={factor}"
         yield f"share.coordinator.state.topic.min.isr={least}"
 
