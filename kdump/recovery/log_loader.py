@@ -655,10 +655,10 @@ def _add(
     if not _is_marker(batch):
         _check(state.add_data(region, row, stop), each, region.position)
         return
-    for record in batch.records():
-        aborts = recovers and control.read_key(record.key).type == control.ABORT
+    marker = next(iter(batch.records()), None)
+    if marker is not None:
+        aborts = recovers and control.read_key(marker.key).type == control.ABORT
         _check(state.end(batch.producer_id or 0, batch.base_offset, aborts=aborts), each, region.position)
-        return
 
 
 def _check(refusal: str, each: Segment, position: int) -> None:

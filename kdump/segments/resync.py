@@ -479,7 +479,7 @@ def possible_batches(source: Source, start: int, end: int) -> Iterator[int]:
 
 
 def raise_above_limit(source: Source, region: Region) -> None:
-    """Raise UnreadableError if ``region`` begins with a valid batch above the limit of ``source``: a broker reads it"""
+    """Raise UnreadableError if a valid batch above the limit of ``source``, which a broker reads, is at ``region``."""
     if not isinstance(region, Damage) or region.kind != "limit":
         return
     start = region.position
