@@ -44,7 +44,10 @@ def command(**given: Any) -> int:
             raise UsageError(RANKS_ALONE)
         if options.history:
             raise UsageError(f"-o {RESET} has only the last offsets: it cannot be combined with --history")
-    names = Wanted(topics=given["topics"], partitions=option_values.numbers(given["partitions"], "partition"))
+    names = Wanted(
+        topics=option_values.names(given["topics"]),
+        partitions=option_values.numbers(given["partitions"], "partition"),
+    )
     given["partitions"] = ()  # --partition does not number the coordinators' partitions
     run = Answering(given, topics=())
     asking = CommandAsking(run, run.partitions(), names)

@@ -54,7 +54,7 @@ class MetadataRequest(NamedTuple):
     metavar="TIME",
     help="Use only records up to this time: ISO 8601 (UTC), ms, or -2h.",
 )
-@click.option("--topic", "topics", multiple=True, metavar="NAME", help="Only this topic, or a glob such as 'orders*'.")
+@click.option("--topic", "topics", multiple=True, metavar="NAME", help="Only these topics: orders, 'orders*', a,b.")
 @click.option("--topics", "list_topics", is_flag=True, help="Show topics with partitions, leaders, ISR and configs.")
 @click.option(
     "--tree", metavar="NODE", help="Show a path of kafka-metadata-shell: /, /topics/orders, /cluster/brokers."
@@ -129,7 +129,9 @@ def command(**options: Any) -> int:
 
     Exit status: 0 answered; 1 something cannot be read; 2 wrong usage; 3 damage was found, or replay fails.
     """
-    request = MetadataRequest(options["topics"], options.pop("offset"), options["at"], options.pop("show_secrets"))
+    request = MetadataRequest(
+        option_values.names(options["topics"]), options.pop("offset"), options["at"], options.pop("show_secrets")
+    )
     modes = {name: options.pop(name) for name in ("list_topics", "tree", "events", "diff", "definitions", "folder")}
     voters: str | None = options.pop("voters")
     if voters is not None and not modes["folder"]:

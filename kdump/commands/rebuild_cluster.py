@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from kdump.command_line import session
+from kdump.command_line import option_values, session
 from kdump.command_line.answering import write_answer
 from kdump.command_line.limit_options import ANY_PATH, CACHE, JOBS, AtLeast
 from kdump.errors import Reporter, UnreadableError, UsageError, many, offsets_are
@@ -64,7 +64,7 @@ STATES: Final = ("whole", "merged", "partial", "lost")
     "topics",
     multiple=True,
     metavar="NAME",
-    help="Only topics of this name or glob. Kafka's own topics are always included.",
+    help="Only these topics: orders, 'orders*', a,b. Kafka's own topics are always included.",
 )
 @click.option("--plan", "plans", is_flag=True, help="Print the plan, and write nothing.")
 @click.option(
@@ -144,7 +144,7 @@ def _wish(options: dict[str, Any]) -> RebuildWish:
         release=None if named is None else release.of(named),
         replication=options["replication"],
         committed_only=options["committed_only"],
-        topics=options["topics"],
+        topics=option_values.names(options["topics"]),
         at=timestamps.now(),
     )
 

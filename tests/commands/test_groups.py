@@ -50,6 +50,9 @@ def test_groups_topics_and_partitions_are_chosen(tmp_path):
     assert {line["groupId"] for line in lines(tmp_path, "--group", "a*", "--group", "txn")} == {"app", "txn"}
     found = [line for line in lines(tmp_path, "--topic", "orders", "--partition", "1") if line["kind"] == "offset"]
     assert [line["partition"] for line in found] == [1]
+    listed = lines(tmp_path, "--topic", "none,orders")
+    assert listed == lines(tmp_path, "--topic", "none", "--topic", "orders")
+    assert {line["topic"] for line in listed if line["kind"] == "offset"} == {"orders"}
 
 
 def test_the_file_for_a_reset_leaves_out_what_does_not_count(tmp_path):

@@ -35,6 +35,7 @@ def test_one_topic_of_the_image():
 
 def test_topics_events_difference_and_tree():
     assert [line["topic"] for line in lines(LOG, "--topics", "--topic", "multi")] == ["multi"]
+    assert [line["topic"] for line in lines(LOG, "--topics", "--topic", "multi,one")] == ["multi", "one"]
     assert {line["topic"] for line in lines(LOG, "--events", "--topic", "multi")} == {"multi"}
     assert {line["kind"] for line in lines(LOG, "--diff", "77..147")} <= {"added", "removed", "changed"}
     (node,) = lines(LOG, "--tree", "/topics/multi/name")

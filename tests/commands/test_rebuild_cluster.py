@@ -98,7 +98,7 @@ def test_a_plan_writes_nothing_and_prints_the_same(volume, tmp_path):
 
 
 def test_only_some_topics_and_those_of_kafka(volume, tmp_path):
-    rebuild(volume, "--out", tmp_path / "new", "--topic", "mul*", status=0)
+    rebuild(volume, "--out", tmp_path / "new", "--topic", "mul*,multi", status=0)
     names = {path.name.rpartition("-")[0] for path in (tmp_path / "new" / "node-1").iterdir() if path.is_dir()}
     assert {name for name in names if not name.startswith("__")} == {"multi"}
     account = json.loads((tmp_path / "new" / "account.json").read_text())
