@@ -455,6 +455,14 @@ def test_an_export_in_python_refuses_what_the_command_refuses(given, says):
         job.Export(paths=("in",), out="out", options={}, conf={}, **given)
 
 
+def test_options_of_kafkas_source_select_the_records_of_an_export(tmp_path):
+    made = job.Export(paths=(str(BROKERS / "4.2.2"),), out=str(tmp_path / "out"), options={"subscribe": "txn"}, conf={})
+    planned = planning.plan(job.source_options(made))
+    assert {segment.topic for segment in planned if segment.splits} == {"txn"}
+    with pytest.raises(UsageError, match="option subscribe cannot be combined with --incremental or --follow"):
+        Follower(made, job.Listener(print, print))
+
+
 def test_a_run_that_adds_records_has_no_mode():
     made = job.Export(paths=("in",), out="out", options={}, conf={}, mode="append")
     with pytest.raises(UsageError, match=r"^--mode append cannot be combined with --incremental or --follow$"):

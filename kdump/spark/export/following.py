@@ -78,6 +78,8 @@ class Follower:
             raise UsageError(f"--mode {export.mode} cannot be combined with --incremental or --follow")
         self._export, self._listener = export, listener
         self._options = job.source_options(export)
+        if self._options.kafka is not None:
+            raise UsageError(f"option {self._options.kafka.asked} cannot be combined with --incremental or --follow")
         self._done = job.Summary(0, 0, 0, 0, 0, 0, 0)
         self._files: set[str] = set()
         self._lost: list[str] = []
