@@ -109,6 +109,8 @@ class Prompt:
                 raise UsageError(f".mode {rest[0]}: the formats are {', '.join(FORMATS)}")
             self.mode = rest[0]
         elif name == "timer":
+            if rest[0] not in {"on", "off"}:
+                raise UsageError(f".timer {rest[0]}: it is on or off")
             self.timer = rest[0] == "on"
         else:
             self.out = rest[0]

@@ -62,7 +62,7 @@ def test_commands_with_a_dot(prompt, capsys):
     assert prompt.is_over
 
 
-@pytest.mark.parametrize("line", [".nosuch", ".mode xml", ".out", "."])
+@pytest.mark.parametrize("line", [".nosuch", ".mode xml", ".timer yes", ".out", "."])
 def test_a_wrong_command_is_reported(prompt, line):
     prompt.take(line)
     assert len(prompt.reported) == 1
