@@ -46,7 +46,7 @@ PLAIN = ServerOptions((BROKER,), payloads=True, plain=True, max_rows=100_000, ma
 
 def call(name, options=PLAIN, **arguments):
     spec = SPECS[name]
-    shape = {"properties": {**spec.options, **mcp_server._COMMON}}
+    shape = mcp_server.KdumpServer(options, [spec])._input(spec)
     return ToolCall(options, spec, shape, arguments).run()
 
 
@@ -70,6 +70,8 @@ def test_the_rows_of_a_tool_are_the_lines_of_its_command(name):
 def test_tools_without_a_list_of_paths():
     rows, _ = lines("explain", "txn-0@127..128", "--in", BROKER, "--at", AT)
     assert call("explain", asked=["txn-0@127..128"], at=AT)["rows"] == rows
+    assert call("explain", asked=["txn-0@127..128"], at=AT, paths=[BROKER])["rows"] == rows
+    assert call("sql", query="select count(*) as n from records", paths=[f"{BROKER}/one-0"])["rows"] == [{"n": 1}]
     rows, _ = lines("coordinator", "billing", "--type", "group")
     assert call("coordinator", ids=["billing"], type="group")["rows"] == rows
     rows, _ = lines("diff", BROKER, f"{BROKER}-live", "--topic", "c-*")
@@ -531,8 +533,10 @@ def test_options_that_do_nothing_are_wrong_usage(given, text):
 
 
 def test_tools_offer_only_arguments_that_their_commands_take():
-    taken = {"dump": {"paths", "topic", "partition"}, "schemas": {"paths"}, "explain": {"at"}}
+    taken = {"dump": {"paths", "topic", "partition"}, "schemas": {"paths"}, "explain": {"paths", "at"}}
     assert {name: SPECS[name].common & {"paths", "topic", "partition", "at"} for name in taken} == taken
+    assert {name for name in SPECS if "paths" not in SPECS[name].common} == {"coordinator", "sql_schema"}
+    assert not {"all_columns", "expanded"} & {name for spec in SPECS.values() for name in spec.options}
 
 
 def test_events_have_the_values_of_configs():
