@@ -10,8 +10,8 @@ txn 0 open 7
 'tx-0'
 
 ``events`` is for ``kdump metadata --events``, ``metadata`` for its topics; ``disk_usage`` and ``statistics`` are ``du``
-and ``stats``. The lines of an answer are those of ``-o jsonl``, as frozen dataclasses. ``topic`` and ``partition`` have
-the meaning of the commands' options. ``at`` (ms, ISO 8601 or a datetime) is the time that counts as now, by default the
+and ``stats``. The lines of an answer are those of ``-o jsonl``, as frozen dataclasses. ``topic`` is a name or glob,
+``partition`` a number, or several. ``at`` (ms, ISO 8601 or a datetime) is the time that counts as now, by default the
 clock; not for ``metadata`` and ``events``. An unreadable file raises UnreadableError; wrong usage raises UsageError.
 """
 

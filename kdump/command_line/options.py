@@ -239,7 +239,7 @@ DECODE_NEEDS_FIELDS: Final = (
 )
 TYPES_WITHOUT_HASHES: Final = "--redact cannot be combined with --subject: typed columns cannot hold a hash"
 KEY_COLUMNS: Final = frozenset({"key", "keyEncoding", "keyDecoded"})
-VALUE_COLUMNS: Final = frozenset({"value", "valueEncoding", "headers", "decoded", "valueDecoded"})
+VALUE_COLUMNS: Final = frozenset({"value", "valueEncoding", "headers", "decoded", "valueDecoded", "why"})
 REMOTE: Final[list[Decorator]] = [
     Shared.option(
         "Remote storage",

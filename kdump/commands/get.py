@@ -232,7 +232,7 @@ def show(
     hexdump: bool,
     output: str,
 ) -> None:
-    """Print the record of ``offset`` (``hexdump``: after the batch header), or the whole batch if it is None."""
+    """Print the record in ``item`` (``hexdump``: after the batch header), or its whole batch if ``offset`` is None."""
     if hexdump:
         out.write(f"{item.file.name}\n".encode("utf-8", "backslashreplace"))
         try:

@@ -62,7 +62,7 @@ class QueryError(KdumpError):
 
 
 class WrongQueryError(UsageError):
-    """A query that cannot run: a syntax error, an unknown name, a refused statement (exit status 2)."""
+    """A query that cannot run, such as one with a syntax error or an unknown name (exit status 2)."""
 
 
 class QueryTimeoutError(QueryError):
@@ -220,7 +220,7 @@ class Running:
         self.schema: pa.Schema = pa.schema([])
 
     def wait(self) -> None:
-        """Start the query and wait for its columns. Raises WrongQueryError, and the errors of :meth:`batches`."""
+        """Start the query and wait for its columns. Raises UsageError, and the errors of :meth:`batches`."""
         self._began = time.monotonic()
         self._thread.start()
         self.types, self.schema = self._next()

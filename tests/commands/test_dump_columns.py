@@ -168,6 +168,9 @@ def test_one_subject_gives_columns_of_its_types(registries, tmp_path):
     assert table["problem"].null_count == table.num_rows == 100
     done = kdump(*where, "-o", "arrow", "--schema", "evolve-value:1", "--fields", "offset,valueDecoded", check=True)
     assert pa.ipc.open_stream(done.stdout).schema.names == ["offset", "valueDecoded"]
+    done = kdump(*where, "-o", "arrow", "--subject", "evolve-value", "--no-payload", check=True)
+    names = pa.ipc.open_stream(done.stdout).schema.names
+    assert names[-2:] == ["schemaId", "problem"]  # the sentence in why may show bytes of the payload
 
 
 @pytest.mark.parametrize(

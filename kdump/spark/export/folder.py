@@ -79,7 +79,7 @@ class Folder:
         return bool(self._files.exists(self._at(name)))
 
     def sizes(self, folder: str = "", *, deep: bool = True) -> dict[str, int]:
-        """Return path -> size of a folder's files (``deep``: also in subfolders), not ``_SUCCESS``; {} if missing."""
+        """Return path below ``folder`` -> size of each file (``deep``: in subfolders too) but ``_SUCCESS``; or {}."""
         if not self.exists(folder):
             return {}
         root = self._files.getFileStatus(self._at(folder)).getPath().toString().rstrip("/") + "/"
