@@ -354,6 +354,17 @@ def test_a_deleted_topic_leaves_its_folder_for_a_while(tmp_path):
     check(one(1, tmp_path, of=history()), "unknown", "deleted-file", None, None)
 
 
+def test_a_folder_that_was_moved_to_another_broker_is_not_deleted(tmp_path):
+    """A reassignment leaves a -delete folder on the broker that had the replica."""
+    one_, other = tmp_path / "1", tmp_path / "2"
+    replica(one_, {0: several(0, 3)}, name=f"orders-0.{'a' * 32}-delete")
+    replica(other, {0: several(0, 5)})
+    for number, broker in enumerate((one_, other)):
+        node(broker, number)
+    check(one(4, one_, other), "visible", "log", True, True)
+    assert one(1, one_, other) == one(1, other, one_)
+
+
 def test_a_folder_whose_topic_is_gone_from_the_metadata_log(tmp_path):
     topic_id(replica(tmp_path, {0: several(0, 3)}), 9)
     check(one(1, tmp_path, of=history()), "topic-deleted", "log")

@@ -363,7 +363,7 @@ class Block:
 def evidence_of(
     topic: str, number: int, places: Iterable[Place], history: TopicHistory, folders: ListedFolders
 ) -> PartitionEvidence:
-    """Return the evidence of the first broker with a folder of the partition. Other brokers have replicas.
+    """Return the evidence of the first broker with a current log of the partition, else with a leftover of it.
 
     Log dirs with the same broker id in meta.properties are one broker. Each log dir without an id counts as a broker.
     """
@@ -371,7 +371,8 @@ def evidence_of(
     for place in places:
         if place.key == (topic, number):
             brokers.setdefault(place.log_dir.broker_id or place.log_dir.path, []).append(place)
-    own, *others = list(brokers.values()) or [[]]
+    current_first = sorted(brokers.values(), key=lambda held: all(leftover_of(one.partition) for one in held))
+    own, *others = current_first or [[]]
     return PartitionEvidence(
         topic,
         number,
