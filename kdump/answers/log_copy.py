@@ -155,7 +155,8 @@ class LogCopy:
                                 self._report.damage(f"{segment.name}: byte {region.position}: {found.text}")
                         yield number, region
             except UnreadableError as error:
-                self._lose(segment, start, error.reason)
+                self.damaged = True
+                self._report.fail(error)
             start = 0
 
     def _lose(self, segment: Segment, position: int, reason: str) -> None:

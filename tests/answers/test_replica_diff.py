@@ -7,10 +7,11 @@ import pytest
 from kdump.answers import replica_diff
 from kdump.answers.collector import Place, as_json
 from kdump.answers.replica_diff import BrokerReplica
-from kdump.errors import Reporter
+from kdump.errors import Reporter, UnreadableError
 from kdump.formats.partition_metadata import PartitionMetadata, encode
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_dirs.log_dir_state import LogDirStates
+from kdump.log_dirs.partition import Segment
 from kdump.primitives.processes import Processes
 from testing import forge
 from testing.processes import kdump, on_a_terminal, patched
@@ -20,21 +21,21 @@ from tests.helpers.segments import data
 from tools.prove import diff_pairs
 
 
-def ask(*paths, records=False, workers=None):
-    """Compare brokers; return the lines, and the damage."""
-    said = []
-    states = LogDirStates(Reporter(said.append, fail=raise_))
+def pairs(*paths):
+    states = LogDirStates(Reporter(fail=raise_))
     finder = Finder(Wanted(siblings=True, log_dirs=True))
     copies = [
         [BrokerReplica(str(path), Place(one, states.of(one))) for one in finder.find([str(path)]) if one.topic]
         for path in paths
     ]
-    lines = replica_diff.compare_all(
-        replica_diff.pairs(replica_diff.by_partition(copies)),
-        records=records,
-        report=Reporter(said.append, fail=raise_),
-        workers=workers,
-    )
+    return replica_diff.pairs(replica_diff.by_partition(copies))
+
+
+def ask(*paths, records=False, workers=None):
+    """Compare brokers; return the lines, and the damage."""
+    said = []
+    report = Reporter(said.append, fail=raise_)
+    lines = replica_diff.compare_all(pairs(*paths), records=records, report=report, workers=workers)
     return list(map(as_json, lines)), said
 
 
@@ -243,6 +244,24 @@ def test_records_that_only_damage_hides_are_not_said_to_differ(tmp_path):
     check(found, verdict="different", onlyLeft=1, differ=0, damaged=["right"])
     missing = "0 records missing only on the left, 1 only on the right"
     assert found["because"] == f"unreadable bytes on the right side: {missing}"
+
+
+def test_an_unreadable_segment_is_not_reported_as_damage(tmp_path, monkeypatch):
+    replica(tmp_path / "1", {0: several(0, 2), 2: several(2, 4)}, epochs={0: 0})
+    replica(tmp_path / "2", {1: several(1, 4)}, epochs={0: 0})
+    first, read = f"{tmp_path}/1/orders-0/{0:020}.log", Segment.open
+
+    def opened(self):
+        if self.path == first:
+            raise UnreadableError(self.path, "Input/output error")
+        return read(self)
+
+    monkeypatch.setattr(Segment, "open", opened)
+    failed, said = [], []
+    report = Reporter(said.append, fail=lambda error: failed.append(error.path))
+    found = replica_diff.compare_all(pairs(tmp_path / "1", tmp_path / "2"), records=False, report=report)
+    check(as_json(*found), verdict="different", onlyRight=1, damaged=["left"])
+    assert (failed, said) == ([first], [])
 
 
 def test_progress_is_gone_before_the_answer_is_printed(tmp_path):
