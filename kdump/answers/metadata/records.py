@@ -128,7 +128,7 @@ def _read_control(offset: int, timestamp: int, key: bytes | None, value: bytes |
         message = _CONTROL.get(number)
         if message is None or value is None:
             reason = f"control record type {number} is unknown" if message is None else "its value is null"
-            return Undecoded(offset, timestamp, reason)
+            return Undecoded(offset, timestamp, reason, is_known=number in control.TYPES)
         version = Reader(value).int16()
         fields = read_fields(message.struct(version), Reader(value))
     except DamageError as damage:

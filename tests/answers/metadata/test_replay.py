@@ -91,6 +91,15 @@ def test_a_record_that_cannot_be_decoded_is_a_break_for_every_node(broken, reaso
     assert image.end_offset == 2
 
 
+@pytest.mark.parametrize(("kind", "effect"), [(7, BreakEffect.NOT_KNOWN), (0, BreakEffect.NOT_DECODED)])
+def test_a_control_record_of_an_unknown_type_is_of_a_newer_release(kind, effect):
+    """RecordsIterator refuses types that its release does not know, and the markers of transactions."""
+    data = forge.batch([forge.record(b"\0\0\0" + bytes([kind]), bytes(6))], attributes=0x20)
+    breaks = []
+    MetadataReplay(ClusterImage(), breaks.append).add(Batch(memoryview(data), 0, len(data)))
+    assert [(each.reason, each.effect) for each in breaks] == [(f"control record type {kind} is unknown", effect)]
+
+
 def test_a_gap_does_not_stop_a_node_but_a_missing_beginning_does():
     """KafkaRaftClient reads on at the next batch; KafkaMetadataLog needs a snapshot at the start of its log."""
     image, breaks = ClusterImage(), []
