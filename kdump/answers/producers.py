@@ -113,7 +113,9 @@ class SequenceCheck:
             return
         elif epoch > known.epoch:
             known.epoch, known.sequence = epoch, 0
-        if not batch.is_control:
+        if batch.is_control:
+            known.timestamp = batch.max_timestamp
+        else:
             self._take(known, batch)
 
     def _take(self, known: _Expected, batch: RecordBatch) -> None:

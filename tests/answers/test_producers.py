@@ -88,6 +88,11 @@ def test_what_is_legal_is_no_break(tmp_path):
     assert breaks(tmp_path, *log) == []
 
 
+def test_a_marker_keeps_the_state_of_its_producer_for_another_day(tmp_path):
+    log = idempotent(0, 0, timestamp=0) + marker(1, 7, COMMIT, timestamp=80_000_000)
+    assert breaks(tmp_path, log, idempotent(2, 5, timestamp=90_000_000)) == [(0, 2, 1, 5, "gap")]
+
+
 def test_missing_offsets_account_for_missing_sequences_but_for_no_more(tmp_path):
     assert breaks(tmp_path, idempotent(0, 0), idempotent(3, 3)) == []
     assert breaks(tmp_path, idempotent(0, 0), idempotent(3, 4)) == [(0, 3, 1, 4, "gap")]
