@@ -295,7 +295,7 @@ class BrokerDirs:
         Such a node is a voter or a registered controller. The metadata has neither its registration as a broker nor a
         replica on it, and its log dirs have no partition folder and none of LOG_MANAGER_FILES.
         """
-        node = next((each.ids.node_id for each in self.ids if each.ids is not None), None)
+        node = next((each.ids.node_id for each in self.ids if each.ids and each.ids.node_id is not None), None)
         is_controller = node in image.voter_ids or node in image.cluster.controllers
         if self._has_roles or not is_controller or node in image.cluster.brokers:
             return

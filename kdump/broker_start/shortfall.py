@@ -161,7 +161,7 @@ class _BrokerShortfalls:
         self.dirs = broker.log_dirs
         self._known, self._takes = known, takes
         self._ids = {each.log_dir: each.ids for each in broker.ids if each.ids is not None}
-        self._node = next((each.node_id for each in self._ids.values()), None)
+        self._node = next((each.node_id for each in self._ids.values() if each.node_id is not None), None)
         self._folders: dict[tuple[str, int], list[log_folder.LogFolder]] = {}
         for each in self.dirs:
             for entry in each.entries.values():

@@ -47,6 +47,13 @@ def test_du_and_salvage_report_what_is_missing(cases, tmp_path, case):
     assert f"{len(wanted)} {lost} lost all records" in text or not wanted
 
 
+def test_the_node_id_may_be_missing_in_one_log_dir(cases, tmp_path):
+    place = tmp_path / "lost-disk"
+    shutil.copytree(cases / "verdict" / "lost-disk", place)
+    (place / "d1" / "meta.properties").write_bytes(b"")
+    assert holds(said(place, "du", "-q", "d1", "d2")[0], TRUTH["lost-disk"][1][:1])
+
+
 def test_a_stray_folder_that_holds_the_records_is_named(cases):
     (line,) = said(cases / "verdict" / "nopm-after", "du", "-q", "d1")[0]
     assert "committed by a group: 9000" in line

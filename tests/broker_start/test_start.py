@@ -12,8 +12,11 @@ from pathlib import Path
 import pytest
 
 from kdump import cli
-from kdump.broker_start import log_folder
+from kdump.answers.metadata.cluster_image import ClusterImage
+from kdump.broker_start import broker_dirs, log_folder
+from kdump.broker_start.broker_dirs import StartOptions
 from kdump.formats import offset_index, producer_snapshot, time_index
+from kdump.log_dirs.local import LOCAL
 from testing import forge
 from testing.processes import kdump
 from tests.helpers.metadata_records import metadata_value
@@ -128,6 +131,17 @@ def test_a_broker_loads_no_log_of_a_metadata_log_dir_that_is_none_of_its_log_dir
 
 
 ONLY_CONTROLLER = ("node.id=1", "process.roles=controller")
+
+
+def test_the_roles_are_those_of_the_node_id_in_any_log_dir(tmp_path):
+    for name, content in (("d1", ""), ("d2", f"{META}{text(DIRS['d2'])}\n")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "meta.properties").write_text(content)
+    (found,) = broker_dirs.brokers([(LOCAL, f"{tmp_path}/{name}") for name in ("d1", "d2")], StartOptions())
+    image = ClusterImage()
+    image.voter_ids = [1]
+    found.with_roles(image)
+    assert found.is_only_controller
 
 
 def test_a_node_that_is_only_a_controller_loads_no_log(broker):
