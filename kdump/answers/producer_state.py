@@ -132,10 +132,10 @@ class ProducerSnapshot(NamedTuple):
 
 
 class ProducerReplay:
-    """Rebuilds the producer state of a partition like a starting broker, but keeps expired producers.
+    """Rebuilds the producer state that a running broker has for a partition, but keeps expired producers.
 
-    It begins with the newest valid snapshot up to the base offset of the last segment, else without producers at the
-    log start. A later snapshot replaces the state at its offset. Snapshots after the log end are not used.
+    It begins with the newest valid snapshot up to the base offset of the last segment, even below the log start, else
+    without producers. A later snapshot replaces the state at its offset. Snapshots after the log end are not used.
     """
 
     def __init__(self, place: Place, before: int | None = None) -> None:
