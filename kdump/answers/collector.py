@@ -161,7 +161,7 @@ class Collector:
         """Take a damaged range, or a truncated batch at the end of the log."""
 
     def end(self) -> None:
-        """Close the partition."""
+        """Close the partition. Also called for a folder of another topic id, without ``begin``."""
 
     def merge(self, other: Self) -> None:
         """Add the results of another collector of this class, which has read later partitions."""

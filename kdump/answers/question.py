@@ -164,6 +164,8 @@ class LogQuestion(Generic[O]):
                 expected = f"a number, {words.least} or more"
             elif words.kind == "duration" and not _is_count(value, 0):
                 expected = "milliseconds, 0 or more"
+            elif words.kind == "switch" and value not in (True, False):
+                expected = "True or False"
             elif words.kind == "text" and not isinstance(value, str):
                 expected = "text"
             elif words.kind == "choice" and value not in words.choices:

@@ -105,6 +105,7 @@ def test_a_start_reads_the_names_of_questions_alone():
 @pytest.mark.parametrize(
     ("name", "given", "text"),
     [
+        ("statistics", {"records": "no"}, "records: expected True or False, found 'no'"),
         ("statistics", {"records": True, "top": 0}, "top: expected a number, 1 or more, found 0"),
         ("compaction", {"max_keys": 0}, "max_keys: expected a number, 1 or more, found 0"),
         ("compaction", {"top": True}, "top: expected a number, 0 or more, found True"),
