@@ -116,6 +116,12 @@ class Place(NamedTuple):
         """The log start offset in the checkpoint, or None: then it is the first base offset, local or remote."""
         return None if self.key is None else self.log_dir.log_starts.get(self.key)
 
+    @property
+    def first_offset(self) -> int:
+        """The base offset of the first segment; 0 without a segment."""
+        segments = self.partition.segments
+        return (segments[0].base_offset or 0) if segments else 0
+
     def earliest(self, first: int, *, is_remote: bool | None = None) -> int:
         """Return the earliest offset of a log whose first local segment begins with offset ``first``.
 

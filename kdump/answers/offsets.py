@@ -202,7 +202,7 @@ class _PartitionPass:
     def __init__(self, place: Place, key: tuple[str, int], times: tuple[int, ...], facts: OffsetsFacts) -> None:
         self._key = key
         segments = place.partition.segments
-        self._first = (segments[0].base_offset or 0) if segments else 0
+        self._first = place.first_offset
         self._earliest = place.earliest(self._first, is_remote=facts.remote.get(key[0]))
         self._high_watermark = place.high_watermark
         epoch = facts.leader_epochs.get(key)

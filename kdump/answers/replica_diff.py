@@ -43,8 +43,7 @@ class BrokerReplica(NamedTuple):
     @property
     def log_start(self) -> int:
         """The log start offset: from the checkpoint, or the first base offset if that is higher."""
-        segments = self.place.partition.segments
-        return max(self.place.log_start or 0, (segments[0].base_offset or 0) if segments else 0)
+        return max(self.place.log_start or 0, self.place.first_offset)
 
 
 @dataclass(frozen=True)

@@ -220,7 +220,7 @@ class Transactions(Collector):
                 files.shown(place.partition.folder),
                 place.log_dir.path,
                 replay.rank,
-                place.log_start or 0,
+                place.earliest(place.first_offset),
                 {one: _Open(found, state.producers[one], one in replay.doubted) for one, found in state.open.items()},
                 _is_old(place),
             )

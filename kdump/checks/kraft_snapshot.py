@@ -35,7 +35,7 @@ ADVICE: Final = (
 
 
 class Snapshot(NamedTuple):
-    """A checked snapshot. The end offset and the epoch come from its name, and are None if the name lacks them."""
+    """A snapshot. Its name has the end offset and the epoch: None for other names, and for an unchecked copy."""
 
     name: str
     end_offset: int | None

@@ -184,6 +184,14 @@ def test_snapshots_and_logs_give_the_same(tmp_path):
     assert transactions(tmp_path)[0] == by_log
 
 
+def test_deleted_segments_are_not_held_back(tmp_path):
+    folder = write(tmp_path, "orders-0", {10: data(10, 5)})
+    entry = ProducerEntry(7, 0, -1, 1, 1, NOW - HOUR, -1, 0)
+    (folder / f"{10:020}.snapshot").write_bytes(producer_snapshot.encode([entry]))
+    coordinators(tmp_path, state(0, "tx"))
+    assert (only(tmp_path)["startOffset"], only(tmp_path)["heldBack"]) == (0, 5)
+
+
 def test_replicas_agree_or_the_difference_is_named(tmp_path):
     one, two = tmp_path / "broker-1", tmp_path / "broker-2"
     log = hung() + marker(2, 7, ABORT) + data(3)

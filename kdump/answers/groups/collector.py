@@ -92,6 +92,7 @@ class LogEnds(Collector):
         self.passed_over: list[int] = []
         """Bytes of the log after the producer snapshot, for each replica in which this part was too large to read."""
         self._key = ("", 0)
+        self._start = 0
         self._end: StableEnd | None = None
         self._replay: ProducerReplay | None = None
 
@@ -109,7 +110,8 @@ class LogEnds(Collector):
             return Needs.FILES
         end = end_of_log(place.partition)
         rank = end.with_epochs(place.leader_epochs()).rank
-        self._end = StableEnd(max(end.offset, place.log_start or 0), None, topic_id, rank)
+        self._start = place.earliest(place.first_offset)
+        self._end = StableEnd(max(end.offset, self._start), None, topic_id, rank)
         replay = ProducerReplay(place, before=end.offset)
         size = size_after(place.partition, replay.since)
         if self.stable or size <= NEAR:
@@ -131,7 +133,7 @@ class LogEnds(Collector):
         if self._end is not None:
             if self._replay is not None:
                 stable = self._replay.first_open_offset
-                self._end = self._end._replace(stable=self._end.offset if stable is None else stable)
+                self._end = self._end._replace(stable=self._end.offset if stable is None else max(stable, self._start))
             keep_best(self.found, {self._key: self._end}, attrgetter("rank"))
         self._end = self._replay = None
 

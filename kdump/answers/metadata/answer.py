@@ -140,8 +140,6 @@ def _line(topic: Topic, image: ClusterImage, *, show_secrets: bool) -> TopicLine
 
 @dataclass(frozen=True, slots=True)
 class RecordLine:
-    """A record of an image, for CSV and JSON lines."""
-
     kind: ClassVar[str] = "record"
     type: str
     version: int

@@ -85,6 +85,15 @@ def test_the_index_gives_the_end_of_a_large_log(tmp_path):
     assert (found["lastStableOffset"], found["lagToStable"]) == (None, None)
 
 
+def test_the_last_stable_offset_is_not_below_the_log_start(tmp_path):
+    write(tmp_path, data(10, 5), topic="orders")
+    folder = tmp_path / "orders-0"
+    (folder / f"{0:020}.log").rename(folder / f"{10:020}.log")
+    (folder / f"{10:020}.snapshot").write_bytes(producer_snapshot.encode([ProducerEntry(9, 0, 0, 3, 0, 1000, 0, 2)]))
+    found = line(tmp_path, (KEY, commit_value(12)))
+    assert (found["lastStableOffset"], found["lagToStable"]) == (10, -2)
+
+
 def test_the_last_stable_offset_of_a_large_log_is_left_out_or_read(tmp_path):
     count = large(tmp_path, {}, {"producer": 9}, {})
     write(tmp_path, batches((KEY, commit_value(4))))
