@@ -446,7 +446,8 @@ terminate          the command that ends a transaction that its coordinator
 twoPhase           whether it uses two-phase commit (KIP-939) and has no timeout.
                    Look up the external decision first: terminate aborts it
 transactionalId    the id that has its producer id and lists its partition;
-                   null if partitions of __transaction_state are missing
+                   null if partitions of __transaction_state are missing.
+                   For an ended transaction: lastTransactionalId
 lastTransactionalId
                    the id that has, had or will have its producer id
 heldBack           number of offsets that consumers do not receive
