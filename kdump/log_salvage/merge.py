@@ -13,11 +13,12 @@ continues the last batch of its leader epoch, because the batches of two leaders
 from __future__ import annotations
 
 import itertools
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import deque
 from contextlib import closing
 from heapq import heappop, heappush, heapreplace
 from itertools import pairwise
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
 from kdump.errors import StoreError, UnreadableError
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
     from kdump.segments.regions import Region
 
     T = TypeVar("T", bound=Region)
+
+_epoch = attrgetter("epoch")
 
 UNREADABLE: Final = "unreadable"
 """The kind of a range that is lost because the file could not be read."""
@@ -216,30 +219,43 @@ class _Merging:
             self.placed.append(first)
             self._account.duplicates += len(others) * first.count
             return
-        last = same = None
+        group: list[BatchPlace] = []
+        highest: BatchPlace | None = None
         for place in _in_order(cluster):
-            if last is None or same is None or place.base_offset > last.last_offset:
-                if same is not None:
-                    link(self.placed, same)
-                last = same = place
-            elif place[:4] == last[:4] and place.size == last.size:
+            if highest is not None and place.base_offset > highest.last_offset:
+                self._choose(group)
+                group, highest = [], None
+            group.append(place)
+            if highest is None or place.epoch > highest.epoch:
+                highest = place
+        self._choose(group)
+
+    def _choose(self, group: list[BatchPlace]) -> None:
+        """Choose among all batches that overlap the one of the highest epoch, and those before them, in order."""
+        kept: list[list[BatchPlace]] = []
+        for place in sorted(group, key=_epoch, reverse=True):
+            at = bisect_right(kept, place.last_offset, key=lambda alike: alike[0].base_offset)
+            other = kept[at - 1][0] if at else None
+            if other is None or other.last_offset < place.base_offset:
+                kept.insert(at, [place])
+            elif place[:4] == other[:4] and place.size == other.size:
+                kept[at - 1].append(place)
                 self._account.duplicates += 1
-                if self.placed and self.placed[-1].goes_on(place):  # the last chain continues in this copy
-                    same = place
-            elif place.epoch > last.epoch:
-                self._account.lost.append(
-                    left_out(
-                        last, "conflict", f"{place.segment.name} has these offsets with leader epoch {place.epoch}"
-                    )
-                )
-                last = same = place  # the batch before ``last`` ends before ``last`` begins, so before ``place`` too
             else:
-                reason = f"{last.segment.name} has a batch up to offset {last.last_offset}"
-                if place.epoch < last.epoch:
-                    reason += f" with the later leader epoch {last.epoch} (this batch has {place.epoch})"
-                self._account.lost.append(left_out(place, "conflict", reason))
-        if same is not None:
-            link(self.placed, same)
+                self._account.lost.append(left_out(place, "conflict", _why(place, other)))
+        for alike in kept:  # if the last chain continues in one of the copies, this copy is placed
+            following = (place for place in alike if self.placed and self.placed[-1].goes_on(place))
+            link(self.placed, next(following, alike[0]))
+
+
+def _why(place: BatchPlace, other: BatchPlace) -> str:
+    name = other.segment.name
+    if place.base_offset < other.base_offset:
+        return f"{name} has these offsets with leader epoch {other.epoch}"
+    reason = f"{name} has a batch up to offset {other.last_offset}"
+    if place.epoch < other.epoch:
+        reason += f" with the later leader epoch {other.epoch} (this batch has {place.epoch})"
+    return reason
 
 
 def _in_order(chains: list[tuple[int, Chain]]) -> Iterator[BatchPlace]:

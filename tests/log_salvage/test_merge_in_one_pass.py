@@ -272,3 +272,22 @@ def test_of_two_leaders_of_one_log_the_later_epoch_is_placed(tmp_path, later_fir
     content, account = twice(segments(tmp_path, (0, log)))
     assert content == first + b"".join(later)
     assert [lost.kind for lost in account["lost"]] == ["conflict", "conflict"]
+
+
+@pytest.mark.usefixtures("small")
+def test_a_leader_that_a_later_one_replaced_does_not_cost_batches_of_the_later_log(tmp_path):
+    """The batch of epoch 2 overlaps one of epoch 1 and one of epoch 3, which do not overlap each other."""
+
+    def batch(first, last, epoch):
+        return data(first, last - first + 1, leader_epoch=epoch)
+
+    copies = [
+        segments(tmp_path / "1", (0, batch(0, 4, 1) + batch(5, 9, 1) + batch(10, 14, 1))),
+        segments(tmp_path / "2", (0, batch(0, 4, 1) + batch(5, 12, 2))),
+        segments(tmp_path / "3", (0, batch(0, 4, 1) + batch(5, 9, 1) + batch(10, 19, 3))),
+    ]
+    placed, account = merge.merge(copies)
+    content = b"".join(bytes(region.raw) for region in merge.batches(placed))
+    assert content == batch(0, 4, 1) + batch(5, 9, 1) + batch(10, 19, 3)
+    assert [(lost.missing_from, lost.missing_until) for lost in account.lost] == [(5, 13), (10, 15)]
+    assert (account.duplicates, list(account.gaps)) == (3, [])
