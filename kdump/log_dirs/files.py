@@ -83,7 +83,7 @@ class Files(Protocol):
         """Open a file for reading."""
 
     def glob(self, pattern: str) -> list[str]:
-        """Return the paths that match, in order; ``**`` matches any folders."""
+        """Return the paths that match, in order; ``**`` matches any folders, but no wildcard a ``.`` at the start."""
 
     def shown(self, path: str) -> str:
         """Return the shown path: the path as messages and rows show it."""
@@ -178,7 +178,7 @@ def read_whole(source: Source) -> bytes:
 
 
 def matches(files: Files, pattern: str) -> list[str]:
-    """Return the sorted paths in a place that match ``pattern``; ``**`` matches any folders. Raises UnreadableError."""
+    """Return the sorted paths in a place that match ``pattern``, like :meth:`Files.glob`. Raises UnreadableError."""
     root = "/" if pattern.startswith("/") else ""
     return sorted(set(_matches(files, root, pattern.strip("/").split("/"), set())))
 
@@ -200,6 +200,8 @@ def _matches(files: Files, above: str, parts: list[str], seen: set[object]) -> I
     if parts[0] == "**":
         yield from _matches(files, above, parts[1:] or ["*"], seen)
     for entry in files.entries(above):
+        if entry.name.startswith(".") and not parts[0].startswith("."):
+            continue
         if parts[0] == "**":
             if entry.is_folder and (place := (entry.identity, len(parts))) not in seen:
                 seen.add(place)
