@@ -622,8 +622,7 @@ class WhoReads(NamedTuple):
             jobs = costs.processes_beside(partitions, much) if self.jobs is None else self.jobs
             if jobs < 2 or len(partitions) < 2:
                 return None
-            # forked processes cannot use the connections of a store
-            return None if any(_is_far(part.files) for part in partitions) else Processes(jobs)
+            return None if _in_store(partitions) else Processes(jobs)
         for path, files in ((one.name, one.files) for part in partitions for one in part.segments):
             if files is not LOCAL and not _is_far(files):
                 raise UsageError(f"--master: Spark cannot read {path}: it is in an archive or in remote storage")
@@ -632,6 +631,14 @@ class WhoReads(NamedTuple):
         from kdump.spark.session import SparkWorkers
 
         return SparkWorkers.start(self.master, self.conf, lambda *done: _show(run, *done))
+
+
+def _in_store(partitions: Sequence[Partition]) -> bool:
+    if all(files is LOCAL for part in partitions for files in (part.files, *(each.files for each in part.segments))):
+        return False
+    from kdump.log_dirs.tiered_storage import in_store
+
+    return in_store(partitions)
 
 
 def _is_far(files: Files) -> bool:

@@ -33,7 +33,7 @@ from kdump.log_dirs import file_names
 from kdump.log_dirs.file_names import INDEX, LOG, TIME_INDEX, TXN_INDEX
 from kdump.log_dirs.files import read_file
 from kdump.log_dirs.local import LOCAL
-from kdump.log_dirs.remote import places
+from kdump.log_dirs.remote import RemoteFiles, places
 from kdump.primitives import compression, encryption
 from kdump.primitives.compression import DEFAULT_LIMIT
 from kdump.primitives.encryption import PrivateKey
@@ -95,7 +95,7 @@ class TieredFiles:
         *,
         list_locked: bool = False,
     ) -> None:
-        self._place, self._keys, self._fail, self._list_locked = place, keys, fail, list_locked
+        self.place, self._keys, self._fail, self._list_locked = place, keys, fail, list_locked
         self.locked: dict[str, UnreadableError] = {}
         """Path of a listed segment that cannot be decrypted -> its error."""
         self._manifests: dict[str, Manifest] = {}
@@ -111,16 +111,16 @@ class TieredFiles:
         return self._manifests.get(path)
 
     def look(self, path: str) -> Entry | None:
-        return self._place.look(path)
+        return self.place.look(path)
 
     def glob(self, pattern: str) -> list[str]:
-        return self._place.glob(pattern)
+        return self.place.glob(pattern)
 
     def shown(self, path: str) -> str:
-        return self._place.shown(path)
+        return self.place.shown(path)
 
     def entries(self, folder: str) -> list[Entry]:
-        entries = self._place.entries(folder)
+        entries = self.place.entries(folder)
         there = {entry.name: entry for entry in entries}
         found = []
         for entry in entries:
@@ -176,7 +176,7 @@ class TieredFiles:
 
     def _manifest(self, entry: Entry) -> Manifest:
         try:
-            return rsm_manifest.read(read_file(self._place, entry.path))
+            return rsm_manifest.read(read_file(self.place, entry.path))
         except DamageError as damage:
             raise IncompleteCopyError(self.shown(entry.path), _without_position(damage)) from None
 
@@ -204,15 +204,15 @@ class TieredFiles:
             return self._index(path, *self._indexes[path])
         manifest = self._manifests.get(path)
         if manifest is None:
-            return self._place.open(path)
+            return self.place.open(path)
         sealed = manifest.encryption
         key = None if sealed is None else self._data_keys[sealed]
-        return ChunkedSource(self._place.open(path), manifest, key, self._fail)
+        return ChunkedSource(self.place.open(path), manifest, key, self._fail)
 
     def _index(self, path: str, log: str, name: str) -> OpenSource:
         manifest = self._manifests[log]
         part, sealed = manifest.indexes[name], manifest.encryption
-        with self._place.open(f"{log.removesuffix(LOG)}{INDEXES}") as source:
+        with self.place.open(f"{log.removesuffix(LOG)}{INDEXES}") as source:
             data = source.read(part.position, part.size)
         try:
             if len(data) != part.size:
@@ -411,6 +411,12 @@ def joined(local: Partition, remote: Partition) -> Partition:
 def each_offset_once(remote: Partition) -> Partition:
     """Return a partition of remote storage without overlaps between segments whose end offsets are known."""
     return joined(remote._replace(segments=(), others=()), remote)
+
+
+def in_store(partitions: Iterable[Partition]) -> bool:
+    """Return whether files are in an object store or HDFS, whose connections do not work in forked processes."""
+    found = (files for one in partitions for files in (one.files, *(segment.files for segment in one.segments)))
+    return any(isinstance(files.place if isinstance(files, TieredFiles) else files, RemoteFiles) for files in found)
 
 
 def locked(segment: Segment) -> UnreadableError | None:

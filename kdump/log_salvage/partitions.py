@@ -16,8 +16,7 @@ from kdump.errors import SILENT, Reporter, StoreError, UnreadableError, discard,
 from kdump.formats.checkpoints import PartitionOffset
 from kdump.log_dirs.file_names import leftover_state
 from kdump.log_dirs.finder import Finder
-from kdump.log_dirs.remote import RemoteFiles
-from kdump.log_dirs.tiered_storage import folder_id, local_id
+from kdump.log_dirs.tiered_storage import folder_id, in_store, local_id
 from kdump.log_reader.segment_choice import CheckpointOffsets
 from kdump.log_salvage import writer
 from kdump.log_salvage.chains import END_OF_LOG
@@ -156,7 +155,7 @@ class Salvaged(NamedTuple):
 
 
 class How(NamedTuple):
-    """The limits of the new segments, and the number of processes (None: kdump chooses it; remote storage: 1)."""
+    """The limits of the new segments, and the number of processes (None: kdump chooses it; for a store: 1)."""
 
     limits: writer.SegmentLimits = writer.SegmentLimits()
     jobs: int | None = 1
@@ -211,8 +210,8 @@ def write(
     files.outside(inputs, out, parts)
     access = of_sources(parts)
     jobs = how.jobs
-    if any(isinstance(part.files, RemoteFiles) for part in parts):
-        jobs = 1  # keys of remote storage stay in this process, and connections do not work in forks
+    if in_store(parts):
+        jobs = 1
     elif jobs is None:
         jobs = min(len(found.replicas), costs.processes_beside(parts, costs.enough_records(parts)))
     log_starts: list[PartitionOffset] = []

@@ -5,12 +5,18 @@ import tarfile
 
 import pytest
 
+from kdump.command_line.options import WhoReads
+from kdump.command_line.session import Session
 from kdump.log_dirs.finder import Finder
+from kdump.log_dirs.local import LOCAL
 from kdump.log_dirs.partition import Segment
+from kdump.log_dirs.remote import RemoteFiles
+from kdump.log_dirs.tiered_storage import TieredFiles
 from kdump.parallel import costs
 from kdump.primitives import compression
 from testing import GOLDEN, forge
 from testing.processes import kdump
+from testing.stores import FlakyStore
 
 LOGS = GOLDEN / "brokers" / "4.2.2"
 
@@ -46,6 +52,19 @@ def test_an_archive_is_read_here(tmp_path):
     assert done.returncode == 2
     where = f"Spark cannot read {archive}:one-0/{0:020}.log: it is in an archive or in remote storage"
     assert done.stderr.decode() == f"error: --master: {where}\n"
+
+
+@pytest.mark.parametrize(("in_store", "count"), [(False, 2), (True, None)])
+def test_one_process_reads_local_partitions_with_segments_in_a_store(tmp_path, in_store, count):
+    """A forked process cannot use the connections of a store."""
+    place = RemoteFiles(FlakyStore(tmp_path), "s3://") if in_store else LOCAL
+    store = TieredFiles(place, {}, print)
+    found = [
+        one._replace(segments=(one.segments[0]._replace(files=store), *one.segments[1:]))
+        for one in Finder().find(map(str, (LOGS / "one-0", LOGS / "c-zstd-0")))
+    ]
+    workers = WhoReads(2).workers(found, 0, Session())
+    assert (None if workers is None else workers.count) == count
 
 
 def test_without_java_it_is_said(tmp_path):
