@@ -36,7 +36,8 @@ SPAN_BYTES: Final = 4 << 20
 """A span of this size in bytes or more is not extended. To compare single batches, a merge reads spans again."""
 
 
-_position, _end, _last_offset = attrgetter("position"), attrgetter("end"), attrgetter("last_offset")
+_position, _end = attrgetter("position"), attrgetter("end")
+_base_offset, _last_offset = attrgetter("base_offset"), attrgetter("last_offset")
 
 NEAR: Final = 1 << 20
 """Spans of a compacted log with a larger gap between them are not joined: it may come from a wrong bit."""
@@ -409,3 +410,20 @@ def history(scanned: ScannedCopy, noted: Sequence[EpochEntry]) -> EpochHistory:
         if not made or span.epoch > made[-1].epoch:
             made.append(EpochEntry(span.epoch, span.base_offset))
     return EpochHistory([*believed, *(entry for entry in made if entry.epoch not in known)])
+
+
+def filled(
+    own: EpochHistory, scanned: ScannedCopy, noted: Sequence[EpochEntry], others: Sequence[EpochHistory]
+) -> EpochHistory:
+    """Return ``own`` with epochs of ``others`` in its holes: up to a common leader epoch, logs have the same batches."""
+    known = {entry.epoch for entry in noted}
+    found: list[EpochEntry] = []
+    for entry in own.entries[1:]:
+        before = bisect_left(scanned.spans, entry.start_offset, key=_base_offset)
+        end = scanned.spans[before - 1].last_offset + 1 if before else 0
+        if entry.epoch in known or end == entry.start_offset:
+            continue
+        for other in others:
+            if any(one.epoch == entry.epoch for one in other.entries):
+                found += [one for one in other.entries if end <= one.start_offset < entry.start_offset]
+    return EpochHistory([*own.entries, *found])

@@ -24,7 +24,7 @@ from kdump.log_dirs.partition import Segment
 from kdump.log_salvage.chains import LeftOutRange
 from kdump.log_salvage.epoch_history import BUT, NEVER, EpochHistory, noted
 from kdump.log_salvage.merge import UNREADABLE
-from kdump.rebuild.copy_scan import BatchSpan, ScannedCopy, has_gap, history
+from kdump.rebuild.copy_scan import BatchSpan, ScannedCopy, filled, has_gap, history
 from kdump.rebuild.merging import MergedLog, OffsetSpan, OffsetSpans
 from kdump.rebuild.partition_plan import (
     LostOffsets,
@@ -242,6 +242,7 @@ class _Planning:
             needed = copies
         self._read = needed
         others = [copy.history for copy in copies[1:]]
+        copies[0].history = filled(copies[0].history, copies[0].scanned, copies[0].noted, others)
         if wanted.remote is not None:
             others.append(EpochHistory(wanted.remote.epochs))
         self._history = copies[0].history.completed(others)

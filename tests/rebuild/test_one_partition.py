@@ -242,6 +242,22 @@ def test_epochs_without_a_checkpoint_come_from_other_copies(tmp_path):
     assert plan(tmp_path, is_tiered=True).epochs == (EpochEntry(0, 0), EpochEntry(4, 3))
 
 
+@pytest.mark.parametrize(
+    ("middle", "checkpoint"),
+    [(1, None), (2, None), (1, [(0, 0), (1, 3), (2, 5)]), (2, [(0, 0), (2, 3)])],
+)
+def test_a_damaged_batch_at_which_an_epoch_begins_comes_from_another_copy(tmp_path, middle, checkpoint):
+    """Without a checkpoint, the epochs in the hole of the leading copy are those of a copy with the next epoch."""
+    first, second = batches(0, 3), batches(3, 5, epoch=middle)
+    log = first + second + batches(5, 7, epoch=2)
+    copy(tmp_path, 1, {0: flipped(log, len(first + second) - 1) + batches(7, 9, epoch=2)})
+    copy(tmp_path, 2, {0: log}, epochs=checkpoint)
+    found = plan(tmp_path)
+    assert states(found) == ("merged", [])
+    assert log_of(found) == {0: log + batches(7, 9, epoch=2)}
+    assert found.left_out == ()
+
+
 def test_a_folder_without_a_file_is_a_copy_that_holds_nothing(tmp_path):
     copy(tmp_path, 1, {}, topic_id=None)
     copy(tmp_path, 2, {0: HEALTHY})
