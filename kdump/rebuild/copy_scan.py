@@ -415,7 +415,7 @@ def history(scanned: ScannedCopy, noted: Sequence[EpochEntry]) -> EpochHistory:
 def filled(
     own: EpochHistory, scanned: ScannedCopy, noted: Sequence[EpochEntry], others: Sequence[EpochHistory]
 ) -> EpochHistory:
-    """Return ``own`` with epochs of ``others`` in its holes: up to a common leader epoch, logs have the same batches."""
+    """Return ``own`` with epochs of ``others`` in its holes. Up to a common leader epoch logs are equal."""
     known = {entry.epoch for entry in noted}
     found: list[EpochEntry] = []
     for entry in own.entries[1:]:
