@@ -1,6 +1,7 @@
 """Each reason why a consumer gets a record or not, from log dirs written batch by batch."""
 
 import json
+import os
 from types import SimpleNamespace
 
 import pytest
@@ -10,6 +11,7 @@ from kdump.answers.explain.evidence import TopicHistory, topic_history
 from kdump.answers.explain.explanation import OffsetRange, explain_all
 from kdump.answers.metadata.events import Event
 from kdump.errors import SILENT, Reporter
+from kdump.formats import producer_snapshot
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_dirs.log_dir_state import LogDirStates
 from testing import GOLDEN, forge
@@ -352,6 +354,18 @@ def test_a_deleted_topic_leaves_its_folder_for_a_while(tmp_path):
     assert found["evidence"][-1]["says"] == "offset 77: the topic was deleted at 1970-01-01T00:00:05.000Z"
     check(one(1, tmp_path), "topic-deleted", "deleted-file", alternatives=["unknown"])
     check(one(1, tmp_path, of=history()), "unknown", "deleted-file", None, None)
+
+
+def test_an_unreadable_segment_is_not_compacted(tmp_path):
+    folder = replica(tmp_path, {5: several(5, 8), 8: several(8, 9)})
+    (folder / f"{8:020}.snapshot").write_bytes(producer_snapshot.encode([]))
+    os.mkfifo(folder / f"{0:020}.log")
+    done = kdump("explain", "orders-0@2..6", "--in", tmp_path, "-o", "jsonl")
+    found, other = map(json.loads, done.stdout.splitlines())
+    check(found, "unknown", "log", None, None)
+    assert (found["lastOffset"], found["because"].split(":")[0]) == (4, "the segment with this offset cannot be read")
+    check(other, "visible", "log", True, True)
+    assert done.returncode == 1
 
 
 def test_a_folder_that_was_moved_to_another_broker_is_not_deleted(tmp_path):

@@ -150,12 +150,13 @@ def damaged(question: Question) -> Cause | None:
     says = (
         f"offsets {lost.first} to {'the end' if lost.until is None else lost.until - 1} cannot be read: {lost.reason}"
     )
-    because = f"the log is damaged at this offset: {lost.reason}"
-    consumers: bool | None = False
+    what = "the segment with this offset cannot be read" if lost.is_unreadable else "the log is damaged at this offset"
+    because = f"{what}: {lost.reason}"
+    consumers = None if lost.is_unreadable else False
     if where == "replica":
         because, consumers = f"{because}; another broker has the record: consumers get it if that broker leads", None
     return Cause(
-        "damaged",
+        "unknown" if lost.is_unreadable else "damaged",
         where if facts else "log",
         because,
         consumers,

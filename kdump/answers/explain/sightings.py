@@ -14,7 +14,7 @@ from kdump.records import control
 from kdump.records.record_batch import Batches, RecordBatch, misnumbered
 from kdump.segments import log_end, resync
 from kdump.segments.index_lookup import Seeker
-from kdump.segments.regions import DATA, Damage, Trailing
+from kdump.segments.regions import DATA, UNREADABLE, Damage, Trailing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -53,13 +53,14 @@ class Sighting(NamedTuple):
 
 
 class LostRange(NamedTuple):
-    """An unreadable range of offsets. ``until`` is the offset after the range, None if unknown."""
+    """A damaged or unreadable range of offsets. ``until`` is the offset after the range, None if unknown."""
 
     path: str
     position: int
     reason: str
     first: int
     until: int | None
+    is_unreadable: bool = False
 
 
 @dataclass
@@ -106,7 +107,7 @@ class Sightings:
                 yield lost.until
 
     def lost_at(self, offset: int) -> LostRange | None:
-        """Return the unreadable range with this offset, or None. Ranges without ``until`` do not count."""
+        """Return the lost range with this offset, or None. Ranges without ``until`` do not count."""
         for lost in self.lost:
             if lost.first <= offset and lost.until is not None and offset < lost.until:
                 return lost
@@ -265,14 +266,16 @@ class _Search:
         start = self._ends.get(segment.name, segment.base_offset or 0) if start is None else start
         until = after if until is None else until
         is_end = isinstance(region, Trailing) and not following
+        is_unreadable = isinstance(region, Damage) and region.is_unreadable
         if is_end:
             until = _torn_until(segment, region, start)
         self.seen.damaged.append((segment.name, region.position, reason))
         here = start <= self._offsets[-1] and (until is None or until > self._offsets[0])
         if here:
-            self.seen.lost.append(LostRange(segment.name, region.position, reason, start, until))
+            self.seen.lost.append(LostRange(segment.name, region.position, reason, start, until, is_unreadable))
         if here or not is_end:  # lost bytes may have held a marker, and consumers stop here
-            self._report.damage(f"{segment.name}: byte {region.position}: {reason}")
+            if not is_unreadable:
+                self._report.damage(f"{segment.name}: byte {region.position}: {reason}")
             self.seen.give_up()
 
 
@@ -347,14 +350,17 @@ def marker_of(batch: RecordBatch) -> str | None:
 def _regions(segments: Sequence[Segment], first: int, report: Reporter) -> Iterator[tuple[Segment, Region]]:
     """Yield each region with its segment, beginning at the index entry before offset ``first``."""
     for segment in segments[first_segment(segments, first) :]:
+        done = 0
         try:
             with segment.open() as source:
                 start = Seeker(segment, source, discard).by_offset(first, None).start
                 base = segment.base_offset if not start else None
                 for region in resync.read(source, start, on_error="resync", first_offset=base, runs=DATA):
                     yield segment, region
+                    done = region.position + region.size
         except UnreadableError as error:
             report.fail(error)
+            yield segment, Damage(done, max(0, segment.size - done), UNREADABLE, error.reason, done)
 
 
 def _epoch(found: Sighting) -> int:
