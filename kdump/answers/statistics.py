@@ -263,7 +263,7 @@ class Statistics(Collector):
     def add(self, batches: Batches) -> int | None:
         """Add the batches before the first one that cannot be read as far as needed, and return their number.
 
-        Raises DamageError if this is the first batch.
+        Raises DamageError for such a batch outside a run.
         """
         partition = self._partition
         if partition is None:
