@@ -55,7 +55,7 @@ class StartCause(NamedTuple):
     offset: int | None = None
     """The offset of a record of the metadata log."""
     records: int = 0
-    """The number of records in ``file`` that the broker does not read; else 0."""
+    """The number of records that the broker does not read because of ``file``; else 0."""
 
 
 class LogStart(NamedTuple):
