@@ -196,8 +196,8 @@ class LogCheck:
     ``findings`` has the findings on single segments; :meth:`finish` yields those on the whole log. ``records``: check
     not only control records but all, and decode those of Kafka's own topics. ``epochs`` are the entries of
     leader-epoch-checkpoint, or None without a valid file. ``gaps``: the facts that may explain gaps. ``at`` is the
-    current time in ms. No consumer receives records below ``log_start``. So a wrong checksum there is only a
-    remark. In a segment that ends at or below ``log_start`` every damaged range is only a remark.
+    current time in ms. No consumer receives records below ``log_start``. So a wrong checksum and invalid records there
+    are only remarks. In a segment that ends at or below ``log_start`` every damaged range is only a remark.
     """
 
     def __init__(
@@ -793,15 +793,17 @@ class LogCheck:
         self, batch: RecordBatch, kind: str, why: str, *, expected: str | None = None, found: str | None = None
     ) -> None:
         """Add the finding on a batch with a correct CRC and invalid records."""
+        is_below = batch.last_offset < self._log_start
         self._report(
             kind,
-            f"the CRC of the batch is correct, but {why}",
+            f"the CRC of the batch is correct, but {why}{self._below if is_below else ''}",
             batch.position,
+            level=Level.REMARK if is_below else Level.LOG,
             offset=batch.last_offset,
             expected=expected,
             found=found,
-            advice=self._around(batch),
-            poison=METADATA_LOG not in self._file,
+            advice="" if is_below else self._around(batch),
+            poison=not is_below and METADATA_LOG not in self._file,
         )
 
     def _around(self, batch: RecordBatch) -> str:

@@ -916,6 +916,16 @@ def test_damage_below_the_log_start_is_a_remark(tmp_path):
         assert len(findings(place, status=3 if left else 0)) == left
 
 
+def test_consumers_do_not_stop_at_invalid_records_below_the_log_start(tmp_path):
+    records = [forge.record(None, b"v"), forge.record(None, b"v")]
+    place = folder(tmp_path, (0, forge.batch(records) + one(2)))
+    (found,) = findings(place, status=3)
+    assert (found["code"], "consumers fail at it" in found["advice"]) == ("records", True)
+    (tmp_path / ".kafka_cleanshutdown").touch()
+    (tmp_path / "log-start-offset-checkpoint").write_text("0\n1\norders 0 2\n")
+    assert findings(place, status=0) == []
+
+
 @pytest.mark.parametrize(
     "data", [b"", one(0)[:70], one(0) + b"\1" * 90, one(0) + bytes(60), one(0, crc=1)[:20], one(0)]
 )
