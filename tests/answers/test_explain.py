@@ -356,6 +356,16 @@ def test_a_deleted_topic_leaves_its_folder_for_a_while(tmp_path):
     check(one(1, tmp_path, of=history()), "unknown", "deleted-file", None, None)
 
 
+def test_damage_below_the_log_start_hides_no_record(tmp_path):
+    bad = bytearray(data(1))
+    bad[-1] ^= 1
+    replica(tmp_path, {0: data(0) + bytes(bad) + data(2) + data(3)})
+    assert one(1, tmp_path)["reason"] == "damaged"
+    checkpoint(tmp_path / "log-start-offset-checkpoint", ("orders", 0, 2))
+    check(one(1, tmp_path), "delete-records", "nowhere")
+    check(one(2, tmp_path), "visible", "log", True, True)
+
+
 def test_an_unreadable_segment_is_not_compacted(tmp_path):
     folder = replica(tmp_path, {5: several(5, 8), 8: several(8, 9)})
     (folder / f"{8:020}.snapshot").write_bytes(producer_snapshot.encode([]))

@@ -144,7 +144,7 @@ def damaged(question: Question) -> Cause | None:
     if lost is None and partition.end <= question.offset and (mark is None or question.offset < mark):
         lost = next((one for one in question.block.log.lost if one.until is None), None)
         alternatives = ("past-end",) if mark is None else ()
-    if lost is None or question.seen is not None:
+    if lost is None or question.seen is not None or question.offset < partition.log_start:
         return None
     where, facts = question.bytes_left()
     says = (
