@@ -75,6 +75,7 @@ def command(paths: tuple[str, ...], *, output: str, quiet: bool, **given: Any) -
         report=run.report,
         lost=lambda item: run.damaged_range(item.file.name, item.damage),
     )
+    run.sum_up()
     if not store.history and not run.statuses:
         run.fail(no_record(topic, paths))
     guid = given["guid"].lower() if given["guid"] is not None else None
@@ -109,5 +110,4 @@ def command(paths: tuple[str, ...], *, output: str, quiet: bool, **given: Any) -
     else:
         lines = [answer.schema_line(version) for version in query.versions(store)]
     write_answer(lines, output, tables.tables)
-    run.sum_up()
     return run.status

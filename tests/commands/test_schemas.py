@@ -88,6 +88,15 @@ def test_files_are_written_and_not_overwritten(logs, tmp_path):
     assert b"which kdump does not change" in run("schemas", logs, "--export", f"{logs}/new", status=2).stderr
 
 
+@pytest.mark.parametrize("options", [[], ["--import-script"], ["--export", "{}/out"]])
+def test_all_damaged_ranges_are_counted(tmp_path, options):
+    options = [option.format(tmp_path) for option in options]
+    record = forge.record(*schema())
+    batches = [forge.batch([record], base_offset=at, crc=1 if at % 2 else None) for at in range(25)]
+    log_dirs.write(tmp_path / "logs", "_schemas-0", {0: b"".join(batches)})
+    assert b"2 more ranges are damaged" in run("schemas", tmp_path / "logs", *options, status=3).stderr
+
+
 @pytest.mark.parametrize(
     "options", [["--subjects", "--history"], ["--export", "x", "--import-script"], ["--type", "xml"], ["--id", "x"]]
 )
