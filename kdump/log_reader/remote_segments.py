@@ -58,7 +58,7 @@ class RemoteSegments:
         self.is_damaged = False
         """Whether bytes or batches are damaged, so that segments may be missing. Undecodable values do not count."""
         self.segments: dict[bytes, RemoteSegment] = {}
-        """Segment id -> segment. Deleted segments are removed."""
+        """Segment id -> segment. Deleted segments and partitions are removed, as in Kafka."""
         self.deletions: dict[TopicIdPartition, tuple[int, int]] = {}
         """Partition that is being deleted -> the state of the deletion, and the time of that state in ms."""
         self.last_copied: dict[TopicIdPartition, int] = {}
@@ -94,7 +94,7 @@ class RemoteSegments:
             self.known = True
             self.deletions[key] = fields["remotePartitionDeleteState"], fields["eventTimestampMs"]
             if fields["remotePartitionDeleteState"] == PARTITION_DELETED:
-                del self.deletions[key]
+                self.only(key.__ne__)
         if "remoteLogSegmentId" not in fields:
             return
         self.known = True
@@ -121,9 +121,10 @@ class RemoteSegments:
             del self.segments[listed.id]
 
     def only(self, takes: Callable[[TopicIdPartition], bool]) -> None:
-        """Remove the segments and deletions of partitions for which ``takes`` returns False."""
+        """Remove the partitions for which ``takes`` returns False."""
         self.segments = {name: one for name, one in self.segments.items() if takes(one.partition)}
         self.deletions = {key: state for key, state in self.deletions.items() if takes(key)}
+        self.last_copied = {key: end for key, end in self.last_copied.items() if takes(key)}
 
 
 def of_partitions(partitions: Iterable[Partition], report: Reporter) -> RemoteSegments:

@@ -117,7 +117,12 @@ def test_a_deletion_of_a_partition_that_is_stuck(tmp_path, held):
     stage = Stage(tmp_path, *held)
     ((kind, text),) = stage.check([*copied(*held), held[0].partition_deleted(0)], status=4)
     assert (kind, text[:25]) == ("remote deletion", "the deletion of the parti")
-    assert stage.check([*copied(*held), held[0].partition_deleted(0), held[0].partition_deleted(2)]) == []
+
+
+def test_the_segments_of_a_deleted_partition_are_not_listed(tmp_path, held):
+    values = [*copied(*held), held[0].partition_deleted(0), held[0].partition_deleted(2)]
+    ((kind, text),) = Stage(tmp_path, held[0]).check(values)
+    assert (kind, text.partition(",")[0]) == ("unlisted", "remote storage has 1 segment of the partition")
 
 
 def test_a_hole_between_copied_segments(tmp_path, held):

@@ -29,6 +29,17 @@ def test_only_a_copy_that_ended_counts(tmp_path, states, end, listed):
     assert len(found.segments) == listed
 
 
+@pytest.mark.parametrize(("state", "copied"), [(0, [99]), (1, [99]), (2, [])])
+def test_a_deleted_partition_has_no_segments(tmp_path, state, copied):
+    """RemotePartitionMetadataStore forgets a partition at DELETE_PARTITION_FINISHED."""
+    segment = tiered.Segment(0, 99)
+    tiered.write_metadata(tmp_path, [segment.added(), segment.changed(COPIED), segment.partition_deleted(state)])
+    found = of_partitions(Finder().find([str(tmp_path)]), SILENT)
+    assert found.known
+    assert [one.end for one in found.segments.values()] == list(found.last_copied.values()) == copied
+    assert len(found.deletions) == len(copied)
+
+
 @pytest.mark.parametrize(
     ("wrong", "receiver", "text"),
     [
