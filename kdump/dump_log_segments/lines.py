@@ -58,7 +58,7 @@ _BRACE: Final = "\0"
 NUMBERS: Final = {"", "int"}
 """The types that compiled code can write."""
 KINDS: Final = 64
-"""Maximum number of kinds of batches (and messages in wrappers) with cached lines. One more kind clears the cache."""
+"""Maximum number of kinds of batches, and of messages in wrappers, whose lines are cached."""
 
 
 def split(lines: Iterable[Line], slots: Mapping[str, int], value: Callable[[str], object]) -> Iterator[str | int]:
