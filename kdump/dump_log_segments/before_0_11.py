@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from kdump.dump_log_segments.java_files import absolute
 from kdump.dump_log_segments.lines import line
+from kdump.dump_log_segments.run import placed
 from kdump.errors import DamageError
 from kdump.formats import record_layout
 from kdump.formats.record_layout import TIMESTAMP_TYPES
@@ -35,15 +36,11 @@ def dump(run: DumpRun, path: str, decoders: Decoders) -> None:
     options = run.options
     with LocalFile(path) as source:
         printer = MessagePrinter(run, path, decoders)
-        try:
-            for region in walk(source, run.dialect, options.max_message_size, limit=options.max_batch_bytes):
-                if isinstance(region, Message):
-                    printer.entry(region)
-                else:
-                    run.trailing(source, region.size)
-        except DamageError as damage:
-            damage.reason = f"{path}: {damage.reason}"
-            raise
+        for region in walk(source, run.dialect, options.max_message_size, limit=options.max_batch_bytes):
+            if isinstance(region, Message):
+                printer.entry(region)
+            else:
+                run.trailing(source, region.size)
         run.close(source)
 
 
@@ -89,7 +86,7 @@ def walk(
                 break
             yield Message(data, overhead.offset, position, newest=dialect.newest_magic)
         except DamageError as damage:
-            raise damage.at(position) from damage
+            raise placed(damage, source.name, position) from damage
         position += size
         left -= size
     if left > 0:
@@ -111,8 +108,11 @@ class MessagePrinter:
         """Print a message, or the messages inside a wrapper: with --deep-iteration, or if printing data implies it."""
         options, dialect = self.run.options, self.run.dialect
         deep = options.deep_iteration or (options.print_data_log and dialect.print_is_deep)
-        for message in unwrapped(entry, dialect, options.max_batch_bytes) if deep else (entry,):
-            self.message(message)
+        try:
+            for message in unwrapped(entry, dialect, options.max_batch_bytes) if deep else (entry,):
+                self.message(message)
+        except DamageError as damage:
+            raise placed(damage, self.path, entry.position) from damage
 
     def message(self, message: Message) -> None:
         plain = codec_of(message, self.run.dialect) == compression.NONE

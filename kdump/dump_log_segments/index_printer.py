@@ -15,7 +15,7 @@ from kdump.dump_log_segments import before_0_11
 from kdump.dump_log_segments.dialects.state import MOST_ELEMENTS
 from kdump.dump_log_segments.java_files import absolute, content, offset_in_name, sibling
 from kdump.dump_log_segments.lines import codec_name, line
-from kdump.dump_log_segments.run import Pair
+from kdump.dump_log_segments.run import Pair, placed
 from kdump.errors import DamageError, UnreadableError
 from kdump.formats import producer_snapshot, txn_index
 from kdump.formats.offset_index import OffsetIndex
@@ -202,7 +202,7 @@ class TimeEntries:
         if batch is None or batch.last_offset != entry.offset:
             _add(reports.missing, self._path, entry.offset, -1 if batch is None else batch.last_offset)
             return False
-        highest = max([NO_TIMESTAMP, *(record.timestamp for record in _records(self._run, batch))])
+        highest = max([NO_TIMESTAMP, *(record.timestamp for record in _records(self._run, self._log, batch))])
         if highest != entry.timestamp:
             _add(reports.timestamps, self._path, entry.timestamp, highest)
         if previous >= entry.timestamp:
@@ -229,7 +229,7 @@ def _offset_at(run: DumpRun, log: LocalFile, position: int, window: Window) -> i
             break
         if not state.names_first_offset:
             return batch.last_offset
-        for record in _records(run, batch):
+        for record in _records(run, log, batch):
             return record.offset
     raise DamageError(
         "index position",
@@ -260,13 +260,19 @@ def _batches(run: DumpRun, log: LocalFile, start: int, end: int, window: Window)
             yield region
 
 
-def _records(run: DumpRun, batch: RecordBatch) -> Iterator[Record | Message]:
-    if run.dialect.message and isinstance(batch, Message):
-        return before_0_11.unwrapped(batch, run.dialect, run.options.max_batch_bytes)
-    codec_name(run.dialect, batch.codec)
-    if isinstance(batch, Message):  # unlike records, messages may have wrong key and value sizes
-        return batch.messages(run.options.max_batch_bytes, in_chunks=run.dialect.reads_lz4_in_chunks)
-    return cast("Batch", batch).records(run.options.max_batch_bytes, in_chunks=run.dialect.reads_lz4_in_chunks)
+def _records(run: DumpRun, log: LocalFile, batch: RecordBatch) -> Iterator[Record | Message]:
+    limit, in_chunks = run.options.max_batch_bytes, run.dialect.reads_lz4_in_chunks
+    try:
+        if run.dialect.message and isinstance(batch, Message):
+            yield from before_0_11.unwrapped(batch, run.dialect, limit)
+            return
+        codec_name(run.dialect, batch.codec)
+        if isinstance(batch, Message):  # unlike records, messages may have wrong key and value sizes
+            yield from batch.messages(limit, in_chunks=in_chunks)
+        else:
+            yield from cast("Batch", batch).records(limit, in_chunks=in_chunks)
+    except DamageError as damage:
+        raise placed(damage, log.name, batch.position) from damage
 
 
 OFFSET_ENTRY: Final = "offset: {offset} position: {position}"

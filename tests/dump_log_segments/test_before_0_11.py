@@ -49,3 +49,11 @@ def test_0_10_2_takes_inner_offsets_as_they_are_where_the_wrapper_has_a_lower_on
     (tmp_path / f"{0:020}.log").write_bytes(forge.wrapper(1, -5, inner))
     done = kdump("--files", tmp_path / f"{0:020}.log", "--deep-iteration", "--compat", release)
     assert [int(line.split()[1]) for line in done.stdout.decode().splitlines()[2:]] == offsets
+
+
+def test_an_error_has_the_position_in_the_file(tmp_path):
+    log = tmp_path / f"{0:020}.log"
+    log.write_bytes(plain(1, 0) + forge.entry(1, forge.message(1, b"k", b"v", attributes=6)))
+    done = kdump("--files", log, "--deep-iteration", "--compat", "0.10.2.2")
+    place = f"byte {len(plain(1, 0))}: {log}"
+    assert done.stderr.decode() == f"error: {place}: this release has no compression codec 6 (found 6)\n"

@@ -214,3 +214,23 @@ def test_a_snapshot_of_more_than_a_million_producers(tmp_path, release, refused)
     said = kdump("--compat", release, "--files", path).stderr.decode()
     limit = "Tried to read a collection of size 1000001, which exceeds the maximum allowed size of 1000000."
     assert said == f"Snapshot failed schema validation: {limit if refused else 'null'}\n"
+
+
+@pytest.mark.parametrize(
+    ("release", "second", "fault"),
+    [
+        ("4.4.0", forge.batch([], base_offset=1, attributes=1, count=1, payload=b"x"), "the gzip stream is broken"),
+        ("2.2.0", forge.batch([], base_offset=1, attributes=1, count=1, payload=b"x"), "the gzip stream is broken"),
+        ("0.10.2.2", forge.entry(1, forge.message(1, b"k", b"x", attributes=1)), "the gzip stream is broken"),
+        ("0.10.2.2", struct.pack(">qi", 1, 5) + bytes(40), "a record size of 5"),
+    ],
+)
+def test_damage_of_the_log_has_its_path_and_the_position_in_it(tmp_path, release, second, fault):
+    log = tmp_path / f"{0:020}.log"
+    first = forge.entry(0, forge.message(1, b"k", b"v"))
+    log.write_bytes(first + second)
+    log.with_suffix(".index").write_bytes(struct.pack(">ii", 1, len(first)))
+    log.with_suffix(".timeindex").write_bytes(struct.pack(">qi", 0, 1))
+    done = kdump("--files", log.with_suffix(".timeindex"), "--compat", release)
+    found = re.match(rf"error: byte (\d+): {re.escape(str(log))}: {fault}", done.stderr.decode())
+    assert int(found[1]) in (len(first), len(first) + 8)
