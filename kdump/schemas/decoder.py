@@ -60,7 +60,8 @@ class PayloadDecoder:
         self._every = len(self._formats) == len(FORMATS)
         self._limit = limit
         self._schemas: dict[tuple[str, int], PayloadReader] = {}
-        self._choices: dict[tuple[object, ...], SchemaVersion] = {}
+        self._choices: dict[tuple[object, ...], tuple[SchemaVersion, list[SchemaVersion]]] = {}
+        """Values have the list of candidates, so that its ``id()`` in the key stays unique."""
         self.missing = 0
         """The number of calls of :meth:`missing_schema`."""
 
@@ -249,8 +250,8 @@ class PayloadDecoder:
         key = (topic, side, id(candidates), *indexes)
         chosen = self._choices.get(key)
         if chosen is None:
-            chosen = self._choices[key] = self._chosen(topic, side, candidates, indexes)
-        return chosen
+            chosen = self._choices[key] = self._chosen(topic, side, candidates, indexes), candidates
+        return chosen[0]
 
     def _chosen(self, topic: str, side: Side, candidates: list[SchemaVersion], indexes: list[int]) -> SchemaVersion:
         first: dict[str, int] = {}

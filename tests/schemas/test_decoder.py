@@ -8,6 +8,7 @@ import pytest
 import kdump
 from kdump.schemas.avro_schema import fingerprint, parse
 from kdump.schemas.decoder import PayloadDecoder
+from kdump.schemas.framing import frame_of
 from kdump.schemas.store import SchemaStore
 from tests.schemas.test_store import schema, store_of
 
@@ -116,6 +117,16 @@ def test_an_id_of_several_subjects_is_that_of_the_topic_then_of_the_record_then_
 def test_of_a_subject_the_highest_version_that_is_least_deleted():
     store = store_of(schema(), schema(version=2), schema(version=3, deleted=True))
     assert side(PayloadDecoder(store), b"\0\0\0\0\1\x02")["version"] == 2
+
+
+def test_a_list_of_candidates_at_the_address_of_an_earlier_list_is_another_list():
+    store = store_of(*(schema(f"{name}-value", number) for name in "ab" for number in (1, 2)))
+    decoder, payload = PayloadDecoder(store), b"\0\0\0\0\1\2"
+    frame = frame_of("value", payload, ())
+    for subject in ("a-value", "b-value"):
+        candidates = [each for each in store.with_id(1) if each.subject == subject]
+        assert decoder.written("t", "value", payload, frame, candidates).schema.version.subject == subject
+        del candidates
 
 
 def test_what_a_schema_refers_to_is_read_through_several_levels():
