@@ -56,7 +56,7 @@ class ExportedSchemas:
                 self.notes.append(f"{what}: the referenced schema {reference.name!r} is not in the log")
             elif path is None:
                 self.notes.append(
-                    f"{what}: the reference {reference.name!r} would be a file outside the folder: left out"
+                    f"{what}: the reference {reference.name!r} cannot be the name of a file in the folder: left out"
                 )
             else:
                 content = _text(found).encode("utf-8", "surrogatepass")
