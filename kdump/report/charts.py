@@ -297,7 +297,7 @@ def _heat(report: LogDirReport, axis: series.TimeAxis) -> Iterator[_Drawn]:
             "text": f"{names[f'{topic}-{partition}']}, {time(at)}: {size(amount)}",
         }
         for (topic, partition, at), amount in sorted(sums.items())
-        if (topic, partition) in whole
+        if (topic, partition) in order
     ]
     colours = [f"var(--h{step})" for step in range(1, HEATS + 1)]
     spec = {
@@ -493,9 +493,7 @@ def _fill(report: LogDirReport) -> Iterator[_Drawn]:
 
 
 def _lag(report: LogDirReport) -> Iterator[_Drawn]:
-    lag: Counter[str] = Counter()
-    for line in report.lines("groups", "offset"):
-        lag[line["groupId"]] += line["lag"] or 0
+    lag = series.lag_by_group(report)
     groups = [group for group in series.largest(lag, TOPICS) if lag[group]]
     if groups:
         names = _unique(groups)

@@ -112,6 +112,14 @@ def logged_by_topic(report: LogDirReport) -> Counter[str]:
     return sums
 
 
+def lag_by_group(report: LogDirReport) -> Counter[str]:
+    """Return the lag of each group that has offsets. Unknown lags, and offsets past the end of a log, count as 0."""
+    sums = Counter[str]()
+    for line in report.lines("groups", "offset"):
+        sums[line["groupId"]] += max(0, line["lag"] or 0)
+    return sums
+
+
 def forecast(report: LogDirReport) -> list[tuple[int, int, int]]:
     """Return (time in ms, kept bytes, deleted bytes) of each day of the forecast."""
     kept, goes = Counter[int](), Counter[int]()

@@ -10,6 +10,7 @@ from kdump.primitives.terminal import harmless_line
 from kdump.printers.answer_tables.metadata import details_text
 from kdump.printers.quantities import size, time
 from kdump.report.document import EVENTS
+from kdump.report.series import lag_by_group
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -216,6 +217,7 @@ def _transactions(report: LogDirReport) -> Iterator[ReportTable]:
 
 def _groups(report: LogDirReport) -> Iterator[ReportTable]:
     offsets: dict[str, list[Line]] = defaultdict(list)
+    lag = lag_by_group(report)
     for line in report.lines("groups", "offset"):
         offsets[line["groupId"]].append(line)
     rows = []
@@ -229,7 +231,7 @@ def _groups(report: LogDirReport) -> Iterator[ReportTable]:
                 plain(line["state"]),
                 number(len(line["members"])),
                 number(len(own)),
-                number(sum(lags) if lags or not own else None),
+                number(lag[line["groupId"]] if lags or not own else None),
                 moment(max(times, default=None)),
             ]
         )

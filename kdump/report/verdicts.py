@@ -15,7 +15,7 @@ from kdump.findings.verdict import NO_START_TEXT
 from kdump.primitives.terminal import shell_path
 from kdump.printers.findings_report import NO_START
 from kdump.printers.quantities import share, size, time
-from kdump.report.series import all_bytes, on_disk
+from kdump.report.series import all_bytes, lag_by_group, on_disk
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -320,9 +320,7 @@ def _retention(report: LogDirReport) -> Iterator[ReportVerdict]:
 
 
 def _groups(report: LogDirReport) -> Iterator[ReportVerdict]:
-    lag: dict[str, int] = {}
-    for line in report.lines("groups", "offset"):
-        lag[line["groupId"]] = lag.get(line["groupId"], 0) + max(0, line["lag"] or 0)
+    lag = lag_by_group(report)
     late = sorted(((count, group) for group, count in lag.items() if count), reverse=True)
     if late:
         names = [f"{group} ({count:,})" for count, group in late]

@@ -84,6 +84,15 @@ def test_a_map_of_many_rows_has_each_of_them_once_and_one_scale_below():
     assert all(spec["encoding"]["y"]["axis"] == specs[0]["encoding"]["y"]["axis"] for spec in specs)
 
 
+def test_a_heat_map_has_the_largest_partitions_only(monkeypatch):
+    lines = [{"kind": "hour", "topic": "t", "partition": n, "hourMs": HOUR, "bytes": n, "records": 1} for n in (1, 2)]
+    answers = {name: ReportAnswer("kdump", found) for name, found in {"stats": lines, "hours": lines}.items()}
+    monkeypatch.setattr(charts, "ROWS", 1)
+    report = LogDirReport((), HOUR, None, answers)
+    ((_, _, _, chart),) = charts._heat(report, series.time_axis(lines, HOUR))
+    assert [value["name"] for value in chart["data"]["values"]] == ["t-2"]
+
+
 @pytest.mark.parametrize("name", ["orders", "WAREHOUSE.MOVEMENTS.COMMANDS", "W" * 27])
 @pytest.mark.parametrize("count", [charts.AT_ONCE, charts.AT_ONCE + 1, charts.ROWS])
 def test_the_parts_of_a_map_stand_in_line(count, name):
