@@ -41,8 +41,7 @@ def draw(specs: list[dict[str, Any]]) -> list[str]:
 def _held(library: str) -> int:
     """Release unchanged pages of the library's files; return the private memory of this process in bytes, 0 if unknown.
 
-    Loading the pages again from the page cache takes some milliseconds. If a process kept them, it could draw fewer
-    charts within 100 MiB. Six charts would then need more processes, and 2.7 s instead of 1.7 s.
+    A process that kept the pages could draw fewer charts within 100 MiB. Loading them again takes some milliseconds.
     """
     import ctypes
 

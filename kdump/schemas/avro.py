@@ -10,8 +10,7 @@ Values of a reader's schema have a shape (:mod:`kdump.schemas.shapes`). Three ru
 * Logical types with different units or scales do not match, because the value would be wrong by a factor.
 * Dates outside the years 1 to 9999, times outside 24 hours, and decimals with too many digits are mismatches.
 
-``fastavro.schemaless_reader`` is equally fast, but its values are not JSON. It raises for dates outside the years 1 to
-9999, ignores bytes after the value, and does not support durations, UUIDs of 16 bytes and nanoseconds.
+``fastavro.schemaless_reader`` is equally fast, but its values are not JSON, and it ignores bytes after the value.
 """
 
 from __future__ import annotations

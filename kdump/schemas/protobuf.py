@@ -3,8 +3,7 @@
 Its options are ``preserving_proto_field_name`` (names as in the .proto text) and
 ``always_print_fields_with_no_presence`` (an absent field without presence has its default value).
 protobuf's own ``MessageToDict`` is not used: it needs descriptors from protoc, does not report the numbers of unknown
-fields, and raises for an Any of an unknown type. For common messages :mod:`kdump.kernel.schemas` writes eight times as
-many lines per second (``bench.decoding``).
+fields, and raises for an Any of an unknown type. The kernel writes common messages (:mod:`kdump.kernel.schemas`).
 """
 
 from __future__ import annotations
