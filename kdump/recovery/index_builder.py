@@ -8,6 +8,7 @@ per append, and an append may have several batches (KAFKA-806). Source: Kafka's 
 from __future__ import annotations
 
 from array import array
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -77,8 +78,10 @@ class IndexBuilder:
             self._add(batch, ended, position + batch.position - batches.position)
 
     def _add(self, batch: RecordBatch, ended: EndedTransaction | None, position: int) -> None:
-        last = batch.last_offset
-        offset = batch.base_offset if self.first_offsets else last
+        offset = last = batch.last_offset
+        if self.first_offsets:
+            with _placed(position):  # a wrapper is decompressed for its base offset
+                offset = batch.base_offset
         if not self.fits(last):
             raise DamageError(
                 "offset",
@@ -145,6 +148,15 @@ class IndexBuilder:
         )
 
 
+@contextmanager
+def _placed(position: int) -> Iterator[None]:
+    """Raise a DamageError again with ``position``, that of the batch, added to its own position."""
+    try:
+        yield
+    except DamageError as damage:
+        raise damage.at(position) from None
+
+
 def _max_timestamp(batch: RecordBatch) -> int:
     try:
         return batch.max_timestamp
@@ -177,7 +189,8 @@ class Rebuild:
                     replay = Replay()
                     for read in earlier:
                         for region in _batches(read, self.note, discard):
-                            replay.add(region)
+                            with _placed(region.position):
+                                replay.add(region)
                     read = segment
                     indexes, _ = replace(self, note=discard, progress=discard)._read(segment, replay)
             except DamageError as damage:
@@ -189,7 +202,8 @@ class Rebuild:
         builder = IndexBuilder(segment.base_offset or 0, interval=self.interval, first_offsets=self.first_offsets)
         aborts = False
         for region in _batches(segment, self.note, self.progress):
-            ended = replay.add(region)
+            with _placed(region.position):
+                ended = replay.add(region)
             aborts = aborts or (ended is not None and ended.aborted)
             builder.add(region, ended)
         return builder.finish(), aborts

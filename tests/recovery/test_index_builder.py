@@ -18,7 +18,7 @@ from kdump.recovery.index_builder import IndexBuilder, Rebuild
 from kdump.segments import resync
 from kdump.segments.regions import DATA
 from kdump.transaction_replay.replay import Replay
-from testing import GOLDEN
+from testing import GOLDEN, forge
 from tests.helpers.segments import Memory, batches, data, marker, starts
 
 LOG = b"".join(data(10 + 2 * n, 2, timestamp=stamp) for n, stamp in enumerate([500, 700, 600, 700, 900, 100]))
@@ -169,3 +169,22 @@ def test_a_segment_that_is_read_twice_for_its_transactions_is_reported_once(tmp_
     assert [entry.first_offset for entry in txn_index.read(indexes.txn_index)] == [0]
     assert notes == [f"{second}: 500 bytes of zeros follow the last batch"]
     assert sum(sizes) == second.stat().st_size - 500
+
+
+@pytest.mark.parametrize(
+    ("magic", "second"),
+    [
+        (2, forge.batch([forge.record(b"\0", b"")], base_offset=1, attributes=0x30, producer_id=5)),
+        (1, forge.entry(1, forge.message(1, None, b"not gzip", attributes=1))),
+    ],
+)
+def test_damage_inside_a_batch_has_its_position_in_the_segment(tmp_path, magic, second):
+    """A marker whose key is too short, and a wrapper whose first offset nobody can read."""
+    first = data(0, 1) if magic == 2 else forge.entry(0, forge.message(1, b"k", b"v"))
+    log = tmp_path / "t-0" / f"{0:020}.log"
+    log.parent.mkdir()
+    log.write_bytes(first + second)
+    (partition,) = Finder(Wanted()).find([str(log)])
+    rebuild = Rebuild(interval=0, first_offsets=True, note=str, progress=str)
+    ((_, damage),) = rebuild.of(partition)
+    assert damage.position == len(first)
