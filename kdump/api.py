@@ -35,7 +35,7 @@ from kdump.formats.record_layout import TIMESTAMP_TYPES
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_dirs.remote import shown_paths
 from kdump.log_reader import replicas
-from kdump.log_reader.batch_selection import Take, in_batch
+from kdump.log_reader.batch_selection import Take
 from kdump.log_reader.filter import Filter
 from kdump.log_reader.reader import PartitionReader
 from kdump.primitives import timestamps
@@ -45,6 +45,7 @@ from kdump.rows import values
 from kdump.rows.selection import DamagedRange, SelectedBatch
 from kdump.segments.lazy_records import BatchRecords
 from kdump.segments.regions import OnError
+from kdump.segments.walk import in_batch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from kdump.dump_log_segments.java_files import absolute
 from kdump.dump_log_segments.lines import line
-from kdump.dump_log_segments.run import placed
 from kdump.errors import DamageError
 from kdump.formats import record_layout
 from kdump.formats.record_layout import TIMESTAMP_TYPES
@@ -19,7 +18,7 @@ from kdump.primitives.wire import to_int64
 from kdump.records import log_entry
 from kdump.records.magic_0_1 import Message, frames
 from kdump.segments.regions import Trailing
-from kdump.segments.walk import Window
+from kdump.segments.walk import Window, as_region, in_batch
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -86,7 +85,7 @@ def walk(
                 break
             yield Message(data, overhead.offset, position, newest=dialect.newest_magic)
         except DamageError as damage:
-            raise placed(damage, source.name, position) from damage
+            raise as_region(damage, position, left).error(source.name) from damage
         position += size
         left -= size
     if left > 0:
@@ -112,7 +111,7 @@ class MessagePrinter:
             for message in unwrapped(entry, dialect, options.max_batch_bytes) if deep else (entry,):
                 self.message(message)
         except DamageError as damage:
-            raise placed(damage, self.path, entry.position) from damage
+            raise in_batch(damage, entry).error(self.path) from damage
 
     def message(self, message: Message) -> None:
         plain = codec_of(message, self.run.dialect) == compression.NONE

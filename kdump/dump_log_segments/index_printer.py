@@ -15,7 +15,7 @@ from kdump.dump_log_segments import before_0_11
 from kdump.dump_log_segments.dialects.state import MOST_ELEMENTS
 from kdump.dump_log_segments.java_files import absolute, content, offset_in_name, sibling
 from kdump.dump_log_segments.lines import codec_name, line
-from kdump.dump_log_segments.run import Pair, placed
+from kdump.dump_log_segments.run import Pair
 from kdump.errors import DamageError, UnreadableError
 from kdump.formats import producer_snapshot, txn_index
 from kdump.formats.offset_index import OffsetIndex
@@ -27,7 +27,7 @@ from kdump.primitives.wire import INT32_MAX
 from kdump.records.magic_0_1 import Message
 from kdump.records.record_batch import RecordBatch
 from kdump.segments.regions import Damage
-from kdump.segments.walk import BLOCK, Window, walk
+from kdump.segments.walk import BLOCK, Window, in_batch, walk
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -272,7 +272,7 @@ def _records(run: DumpRun, log: LocalFile, batch: RecordBatch) -> Iterator[Recor
         else:
             yield from cast("Batch", batch).records(limit, in_chunks=in_chunks)
     except DamageError as damage:
-        raise placed(damage, log.name, batch.position) from damage
+        raise in_batch(damage, batch).error(log.name) from damage
 
 
 OFFSET_ENTRY: Final = "offset: {offset} position: {position}"

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 from kdump import kernel
 from kdump.dump_log_segments.java_files import absolute
 from kdump.dump_log_segments.lines import LineValues
-from kdump.dump_log_segments.run import placed
 from kdump.errors import DamageError
 from kdump.formats import record_layout
 from kdump.formats.record import LARGE, Record
@@ -168,7 +167,7 @@ class LogPrinter(LineValues):
             for entry in entries:
                 self.record(batch, entry)
         except DamageError as damage:
-            raise placed(damage, f"{self.path}: batch at {batch.position}", batch.position) from damage
+            raise walk.in_batch(damage, batch).error(f"{self.path}: batch at {batch.position}") from damage
 
     def overflow(self, source: Source, position: int, *, deep: bool) -> None:
         """If a truncated batch ends past 2 GiB, print the start of its line (unless ``deep``) and raise DamageError."""

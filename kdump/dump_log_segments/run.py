@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from kdump.dump_log_segments.dialects.payload import PayloadDialect
     from kdump.dump_log_segments.dialects.segments import Dialect
     from kdump.dump_log_segments.dialects.state import StateDialect
-    from kdump.errors import DamageError
     from kdump.kernel.lines import Shape
     from kdump.log_dirs.local import LocalFile
 
@@ -109,13 +108,6 @@ class DumpRun:
 def print_error(text: str) -> None:
     """Print a line to standard error. On a terminal, control characters in file names are escaped."""
     print(harmless(text) if sys.stderr.isatty() else text, file=sys.stderr)
-
-
-def placed(damage: DamageError, path: str, position: int) -> DamageError:
-    """Return the damage of the batch at ``position`` of a file, with ``path`` and the position in the file."""
-    found = damage.at(position)
-    found.reason = f"{path}: {damage.reason}"
-    return found
 
 
 MISMATCH: Final = "  Index offset: {0}, log offset: {1}"

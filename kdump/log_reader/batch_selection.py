@@ -16,8 +16,8 @@ from kdump.primitives import compression
 from kdump.primitives.compression import LIMIT_OPTION
 from kdump.records.magic_2 import Batch
 from kdump.rows.selection import DamagedRange, SelectedBatch
-from kdump.segments import walk
 from kdump.segments.lazy_records import BatchRecords, ReadAgain, RunRecords
+from kdump.segments.walk import in_batch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from kdump.records.record_batch import Batches, RecordBatch
     from kdump.rows.selection import SegmentFacts
     from kdump.segments.batch_runs import Run
-    from kdump.segments.regions import Damage
     from kdump.transaction_replay.outcomes import Outcome, Outcomes
 
     Offer: TypeAlias = Callable[[SegmentFacts, Batch, Outcome | None], bool]
@@ -309,10 +308,3 @@ def _for_columns(batch: RecordBatch) -> Iterator[list[Record]]:
                     expected=f"at most {batch.limit} bytes",
                 )
         yield chunk
-
-
-def in_batch(damage: DamageError, batch: RecordBatch) -> Damage:
-    """Return a record's damage as damage of its batch. Its ``at`` is the wrong field, or a compressed batch's start."""
-    if batch.codec != compression.NONE:
-        damage = DamageError(damage.kind, damage.reason, expected=damage.expected, found=damage.found)
-    return walk.as_region(damage, batch.position, batch.size)

@@ -154,3 +154,10 @@ def is_sound_at(source: Source, position: int) -> bool:
 def as_region(damage: DamageError, position: int, size: int) -> Damage:
     """Return damage as a region of ``size`` bytes at ``position``. ``damage.position`` is relative to ``position``."""
     return Damage(position, size, damage.kind, damage.reason, position + damage.position, damage.expected, damage.found)
+
+
+def in_batch(damage: DamageError, batch: RecordBatch) -> Damage:
+    """Return a record's damage as damage of its batch. Its ``at`` is the wrong field, or a compressed batch's start."""
+    if batch.attributes & record_layout.CODEC_MASK and damage.kind != "codec":
+        damage = DamageError(damage.kind, damage.reason, expected=damage.expected, found=damage.found)
+    return as_region(damage, batch.position, batch.size)

@@ -1,4 +1,5 @@
 import gc
+import gzip
 import os
 import sys
 
@@ -56,6 +57,16 @@ def test_no_key_is_printed_before_a_value_that_cannot_be_decoded(tmp_path, size,
     assert b"too short for a number of 8 bytes" in done.stderr
     assert done.stdout.splitlines()[-1].startswith(b"| offset: 0")
     assert b"key:" not in done.stdout
+
+
+@pytest.mark.parametrize("options", [["--print-data-log"], ["--deep-iteration"]], ids="".join)
+def test_damage_inside_a_compressed_batch_is_placed_at_the_batch(tmp_path, options):
+    path = tmp_path / f"{0:020}.log"
+    sound = forge.batch([forge.record(b"k", b"v")])
+    records = gzip.compress(forge.record(b"k", b"v" * 5000) + b"\x7fcut", mtime=0)
+    path.write_bytes(sound + forge.batch([], base_offset=1, attributes=1, count=2, last_offset_delta=1, payload=records))
+    done = kdump("--files", path, *options)
+    assert done.stderr.decode().startswith(f"error: byte {len(sound)}: {path}: batch at {len(sound)}: record 2 of 2: ")
 
 
 @pytest.mark.skipif(not kernel.COMPILED, reason="the kernel is not compiled")

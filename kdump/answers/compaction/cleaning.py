@@ -174,7 +174,7 @@ def _in_batch(segment: Segment, batch: RecordBatch, damage: DamageError) -> str:
     from kdump.rows.redaction import shown_in
 
     reason = shown_in(damage, posixpath.dirname(segment.path))
-    return f"{segment.name}: byte {batch.position + damage.position}: {reason}"
+    return f"{segment.name}: byte {walk.in_batch(damage, batch).at}: {reason}"
 
 
 class CleanerBatch:
