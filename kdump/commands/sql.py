@@ -161,9 +161,9 @@ def command(words: tuple[str, ...], *, schema: bool, **given: Any) -> int:
             from kdump.queries.views import Views
     except ImportError as error:
         raise UsageError(MISSING) from error
-    known = Views(decoded=given["decode"] != "none", sizes=given["no_payload"])
     if given["subject"] is not None and given["decode"] == "none":
         given["decode"] = "auto"
+    known = Views(decoded=given["decode"] != "none", sizes=given["no_payload"])
     if schema:
         if given["out"] is not None or given["file"] is not None:
             raise UsageError("--schema cannot be combined with --out and --file")

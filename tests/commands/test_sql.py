@@ -295,6 +295,13 @@ def test_hidden_payloads_keep_their_sizes(where):
     assert {row["keySize"] for row in hidden} <= {row["keySize"] for row in sizes}
 
 
+def test_a_subject_lists_the_decoded_columns():
+    def listed(*options):
+        return sql("--schema", "records", "-o", "jsonl", *options).stdout
+
+    assert listed("--subject", "orders-value") == listed("--decode", "auto") != listed()
+
+
 def test_only_hidden_payloads_have_columns_of_sizes():
     sql("select keySize from records", BROKER, status=2)
     listed = [
