@@ -185,7 +185,7 @@ class KernelLines:
                 )
             )
         shapes = (Shape([own] * 4), Shape([[*meta, *shown(content, printer.decoders), b"\n"] for content in contents]))
-        if len(self.shapes) >= KINDS:  # each delete horizon is a kind of its own
+        if len(self.shapes) >= KINDS:
             self.shapes.clear()
         self.shapes[key] = shapes
         return shapes

@@ -58,7 +58,7 @@ _BRACE: Final = "\0"
 NUMBERS: Final = {"", "int"}
 """The types that compiled code can write."""
 KINDS: Final = 64
-"""Maximum number of kinds of batches, and of messages in wrappers, whose lines are cached."""
+"""Maximum number of kinds of batches, and of messages in wrappers, with cached lines. A delete horizon makes one."""
 
 
 def split(lines: Iterable[Line], slots: Mapping[str, int], value: Callable[[str], object]) -> Iterator[str | int]:

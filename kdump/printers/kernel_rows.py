@@ -244,7 +244,7 @@ class KernelRows:
             variants.append(parts)
         if any(_DECODED in parts for parts in variants) and values.needs_frame(item.file.layout):
             variants = [[part for part in parts if part != _DECODED] for parts in variants] + variants
-        if len(self.shapes) >= KINDS:  # each delete horizon has its own kind, so there may be many
+        if len(self.shapes) >= KINDS:
             self.shapes.clear()
         shape = self.shapes[kind] = Shape([*map(_joined, variants)])
         return shape

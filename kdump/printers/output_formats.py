@@ -44,7 +44,7 @@ class Printer:
     """Prints batches and damaged ranges of a reader."""
 
     shows_damage = False
-    """Whether the output contains damaged ranges."""
+    """Whether the output has damaged ranges with their reasons."""
 
     def begin(self) -> None:
         """Print the first line, if the format has one."""

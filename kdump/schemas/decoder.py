@@ -61,7 +61,7 @@ class PayloadDecoder:
         self._limit = limit
         self._schemas: dict[tuple[str, int], PayloadReader] = {}
         self._choices: dict[tuple[object, ...], tuple[SchemaVersion, list[SchemaVersion]]] = {}
-        """Values have the list of candidates, so that its ``id()`` in the key stays unique."""
+        """Values keep the candidates, so that their ``id()`` stays unique."""
         self.missing = 0
         """The number of calls of :meth:`missing_schema`."""
 
