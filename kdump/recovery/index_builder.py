@@ -80,7 +80,7 @@ class IndexBuilder:
     def _add(self, batch: RecordBatch, ended: EndedTransaction | None, position: int) -> None:
         offset = last = batch.last_offset
         if self.first_offsets:
-            with _placed(position):  # a wrapper is decompressed for its base offset
+            with _placed(batch):  # a wrapper is decompressed for its base offset
                 offset = batch.base_offset
         if not self.fits(last):
             raise DamageError(
@@ -149,12 +149,12 @@ class IndexBuilder:
 
 
 @contextmanager
-def _placed(position: int) -> Iterator[None]:
-    """Raise a DamageError again with ``position``, that of the batch, added to its own position."""
+def _placed(batch: RecordBatch) -> Iterator[None]:
+    """Raise a DamageError of the batch again, with the position in the segment."""
     try:
         yield
     except DamageError as damage:
-        raise damage.at(position) from None
+        raise walk.in_batch(damage, batch).error() from None
 
 
 def _max_timestamp(batch: RecordBatch) -> int:
@@ -189,7 +189,7 @@ class Rebuild:
                     replay = Replay()
                     for read in earlier:
                         for region in _batches(read, self.note, discard):
-                            with _placed(region.position):
+                            with _placed(region.first):
                                 replay.add(region)
                     read = segment
                     indexes, _ = replace(self, note=discard, progress=discard)._read(segment, replay)
@@ -202,7 +202,7 @@ class Rebuild:
         builder = IndexBuilder(segment.base_offset or 0, interval=self.interval, first_offsets=self.first_offsets)
         aborts = False
         for region in _batches(segment, self.note, self.progress):
-            with _placed(region.position):
+            with _placed(region.first):
                 ended = replay.add(region)
             aborts = aborts or (ended is not None and ended.aborted)
             builder.add(region, ended)
@@ -221,10 +221,8 @@ def _batches(segment: Segment, note: Callable[[str], None], done: Callable[[int]
     with segment.open() as source:
         for region in walk.walk(source, runs=DATA):
             if isinstance(region, Batches):
-                try:
+                with _placed(region.first):
                     check(region.first)
-                except DamageError as damage:
-                    raise damage.at(region.position) from None
                 yield region
                 done(region.size)
             elif zero_tail(source, region.position, source.size) == region.position:

@@ -33,8 +33,8 @@ class Damage(NamedTuple):
     holes: int = 0
     """Bytes of the range that are holes of a sparse file. They are zeros, and are not read."""
 
-    def error(self, path: str) -> DamageError:
-        reason = f"{path}: {self.reason}"
+    def error(self, path: str = "") -> DamageError:
+        reason = f"{path}: {self.reason}" if path else self.reason
         return DamageError(self.kind, reason, position=self.at, expected=self.expected, found=self.found)
 
     @property

@@ -64,7 +64,8 @@ def test_damage_inside_a_compressed_batch_is_placed_at_the_batch(tmp_path, optio
     path = tmp_path / f"{0:020}.log"
     sound = forge.batch([forge.record(b"k", b"v")])
     records = gzip.compress(forge.record(b"k", b"v" * 5000) + b"\x7fcut", mtime=0)
-    path.write_bytes(sound + forge.batch([], base_offset=1, attributes=1, count=2, last_offset_delta=1, payload=records))
+    batch = forge.batch([], base_offset=1, attributes=1, count=2, last_offset_delta=1, payload=records)
+    path.write_bytes(sound + batch)
     done = kdump("--files", path, *options)
     assert done.stderr.decode().startswith(f"error: byte {len(sound)}: {path}: batch at {len(sound)}: record 2 of 2: ")
 

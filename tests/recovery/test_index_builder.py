@@ -1,5 +1,6 @@
 """New indexes, as a broker writes them."""
 
+import gzip
 import random
 from pathlib import Path
 
@@ -171,15 +172,19 @@ def test_a_segment_that_is_read_twice_for_its_transactions_is_reported_once(tmp_
     assert sum(sizes) == second.stat().st_size - 500
 
 
+MANY = b"".join(forge.entry(offset, forge.message(1, b"k", b"v")) for offset in range(100))
+
+
 @pytest.mark.parametrize(
     ("magic", "second"),
     [
         (2, forge.batch([forge.record(b"\0", b"")], base_offset=1, attributes=0x30, producer_id=5)),
         (1, forge.entry(1, forge.message(1, None, b"not gzip", attributes=1))),
+        (1, forge.entry(1, forge.message(1, None, gzip.compress(MANY + bytes(20)), attributes=1))),
     ],
 )
 def test_damage_inside_a_batch_has_its_position_in_the_segment(tmp_path, magic, second):
-    """A marker whose key is too short, and a wrapper whose first offset nobody can read."""
+    """A marker whose key is too short, and wrappers whose first offset cannot be read."""
     first = data(0, 1) if magic == 2 else forge.entry(0, forge.message(1, b"k", b"v"))
     log = tmp_path / "t-0" / f"{0:020}.log"
     log.parent.mkdir()
