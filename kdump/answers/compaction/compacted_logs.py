@@ -73,7 +73,7 @@ class DirtySection(NamedTuple):
 
 
 def dirty_section(place: Place, facts: LogFacts, config: TopicConfig, at: int) -> DirtySection:
-    """Return the dirty section of a partition at the time ``at`` (ms). Raises UnreadableError."""
+    """Return the dirty section of a partition with segments, at the time ``at`` (ms). Raises UnreadableError."""
     segments = facts.segments
     end = segments[-1].next_offset
     first_dirty, begins = _first_dirty(place, facts, end)

@@ -63,6 +63,7 @@ class Copies:
         self.partitions = tuple(part for part in partitions if part.topic in (TOPIC, None))
         self._logs: list[tuple[Segment, ...]] = []
         self.snapshots: list[SnapshotFile] = []
+        self.has_unread = False
         self._sound: dict[SnapshotFile, bool] = {}
         for partition in self.partitions:
             self._take(partition)
@@ -125,6 +126,7 @@ class Copies:
             try:
                 yield from self._segment(segment, start, runs)
             except UnreadableError as error:
+                self.has_unread = True
                 self.report.fail(error)
 
     def _segment(self, segment: Segment, start: int, runs: RunKinds | None) -> Iterator[Batches]:
@@ -208,7 +210,7 @@ class MetadataLog:
         Replay begins with the newest valid snapshot in these limits, else with an empty image. Missing records are
         reported as damage. Raises UsageError if the oldest valid snapshot is later, and the log does not start at 0.
         """
-        breaks = Breaks(self.copies.report.damage)
+        breaks = Breaks(self.copies)
         image = self._begin(offset, at, breaks)
         replay = MetadataReplay(image, breaks, to=offset, at=at)
         for batch in self.copies.batches(image.end_offset):
@@ -225,7 +227,7 @@ class MetadataLog:
 
     def history(self, *, offset: int | None = None, at: int | None = None) -> Iterator[Event]:
         """Yield the events of the records of :meth:`image`. Events before the start of the log are unknown."""
-        breaks, snapshots = Breaks(self.copies.report.damage), self.copies.snapshots
+        breaks, snapshots = Breaks(self.copies), self.copies.snapshots
         image = self._oldest(breaks)
         from kdump.answers.metadata.events import Events
 
@@ -271,16 +273,16 @@ class MetadataLog:
 
 
 class Breaks:
-    """Reports the first MOST_BREAKS breaks of a replay as damage, and counts all of them."""
+    """Counts breaks of a replay. Reports MOST_BREAKS as damage, without their effect if a segment is unreadable."""
 
-    def __init__(self, damage: Callable[[str], None]) -> None:
-        self._damage = damage
+    def __init__(self, copies: Copies) -> None:
+        self._copies, self._damage = copies, copies.report.damage
         self.count = 0
 
     def __call__(self, found: Break) -> None:
         self.count += 1
         if self.count <= MOST_BREAKS:
-            self._damage(found.text)
+            self._damage(found.cause if self._copies.has_unread else found.text)
 
     def finish(self) -> None:
         if self.count > MOST_BREAKS:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from kdump.answers.metadata.image import Copies
+import os
+
+from kdump.answers.metadata.image import Copies, MetadataLog
 from kdump.errors import Reporter
 from tests.answers.metadata.test_image import partitions
 from tests.answers.metadata.test_replay import batch, value
@@ -29,6 +31,18 @@ A, B, C = batch(0, topic("a")), batch(1, topic("b")), batch(2, topic("c"))
 
 def test_what_one_copy_lacks_the_other_has(tmp_path):
     assert merged(tmp_path, [A, B], [B, C]) == ([(0, 1), (1, 1), (2, 1)], [], [])
+
+
+def test_records_that_only_kdump_cannot_read_have_no_effect_on_a_node(tmp_path):
+    folder = tmp_path / "__cluster_metadata-0"
+    folder.mkdir()
+    for each in (A, C):
+        (folder / f"{each.base_offset:020}.log").write_bytes(bytes(each.raw))
+    os.mkfifo(folder / f"{1:020}.log")
+    damage, failed = [], []
+    MetadataLog(Copies(partitions(tmp_path), Reporter(damage.append, fail=failed.append))).image()
+    assert damage == ["offset 2: the records from offset 1 up to this offset are missing"]
+    assert [each.path for each in failed] == [f"{folder}/{1:020}.log"]
 
 
 def test_a_tail_of_an_older_epoch_was_not_committed(tmp_path):
