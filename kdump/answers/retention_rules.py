@@ -36,7 +36,7 @@ class AgedSegment(NamedTuple):
     """A segment. ``next_offset`` is the base offset of the next segment, or the log end offset.
 
     Of an active segment that ``is_unreadable`` the end is unknown; ``next_offset`` is then its base offset.
-    ``largest`` is its largest timestamp, else its last write time; ``modified`` is its last write time (ms or None).
+    ``largest`` is its largest timestamp, else (if readable) ``modified``, the last write; in ms, None if unknown.
     ``largest_from`` is "timeindex" for any largest timestamp, also for one that was read from the batches.
     """
 
@@ -89,6 +89,7 @@ def _facts(place: Place, newest: int) -> Iterator[AgedSegment]:
         next_offset = base if is_last else segments[number + 1].base_offset or 0
         is_unclean = segment is unclean_end(place)
         largest = newest if is_unclean else -1
+        modified = segment.modified
         try:
             if is_last:
                 end = place.end_of(segment)
@@ -99,8 +100,9 @@ def _facts(place: Place, newest: int) -> Iterator[AgedSegment]:
                 largest = _largest(place, segment)
         except UnreadableError as error:
             place.report.fail(error)
+            modified = None
         source: From = "mtime" if largest < 0 else "timeindex"
-        known = segment.modified if largest < 0 else largest
+        known = modified if largest < 0 else largest
         yield AgedSegment(base, next_offset, size, known, source, segment.modified, is_last, is_unreadable)
 
 
@@ -391,7 +393,9 @@ class RetentionCheck:
         if reason is not None and (is_due or due_at is None or segment.is_unreadable):
             return reason
         if due_at is None:
-            return f"{self._limits.names[0]} is {self._limits.ms}, and the log is not too large"
+            name, ms = self._limits.names[0], self._limits.ms
+            why = "the age of the segment is unknown" if ms > FOREVER else f"{name} is {ms}"
+            return f"{why}, and the log is not too large"
         largest = self._largest(segment) or 0
         if largest > self._at:
             future = f"{self._time_of(segment)} is {span(largest - self._at)} in the future"

@@ -64,6 +64,18 @@ def test_time_is_strict_and_says_when_each_is_due(folder):
     assert [line["deletableAtMs"] - NOW for line in lines] == [-2 * HOUR + 1, -HOUR + 1, 1, 2 * HOUR + 1]
 
 
+def test_an_unreadable_segment_of_unknown_age_stays(folder):
+    log = folder / "t-0" / f"{2:020}.log"
+    for suffix in (".log", ".index", ".timeindex"):
+        log.with_suffix(suffix).unlink()
+    os.mkfifo(log)
+    lines, _ = answer(folder, config=[f"retention.ms={HOUR}"], at=NOW + 9 * HOUR, status=1)
+    assert [(line["deletable"], line["largestTimestampMs"]) for line in lines[:2]] == [
+        (True, NOW - 4 * HOUR), (False, None),
+    ]  # fmt: skip
+    assert lines[1]["why"].startswith("the age of the segment is unknown")
+
+
 def test_a_future_time_blocks_what_follows(folder):
     segment(folder / "t-0", 2, age=-HOUR)
     lines, _ = answer(folder, config=[f"retention.ms={HOUR}"])
