@@ -24,7 +24,7 @@ from __future__ import annotations
 import posixpath
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kdump.errors import DamageError, FailingDiskError, LimitError
+from kdump.errors import DamageError, FailingDiskError
 from kdump.findings.codes import Code, FindingCode
 from kdump.formats import producer_snapshot, record_layout, txn_index
 from kdump.formats.offset_index import OffsetIndex
@@ -42,8 +42,8 @@ from kdump.recovery.segment_end import (
     Cut,
     FailsError,
     LoadFailure,
-    at,
     base_of,
+    failed,
     failure_of,
     indexed_at,
     lost,
@@ -158,8 +158,8 @@ class _Recovered(NamedTuple):
     next_offset: int
     indexed: int = 0
     indexed_offset: int | None = None
-    marker_at: int | None = None
-    """The offset after the producer state, if recovery stopped at an invalid transaction marker, which it keeps."""
+    state_end: int = 0
+    """The offset after the producer state: after the last batch of magic 2, except an invalid transaction marker."""
     code: FindingCode = Code.BAD_BATCH
     blocked_by: str | None = None
 
@@ -239,8 +239,8 @@ def dry_run(
                 start.find_end(left[-1], end)
         if left:
             start.write_snapshot(left[-1], end)
-    except FailsError as failed:
-        fails = failed.failure
+    except FailsError as error:
+        fails = error.failure
     except FailingDiskError as error:
         fails = LoadFailure(f"IOException: {error.reason}", str(error.path), Code.LOG_UNREADABLE, is_io=True)
     return Outcome(
@@ -320,26 +320,28 @@ class _Start:
             if is_read and loading and before:
                 self.find_end(before[-1], base_of(each))  # later segments are not loaded yet
             self.write_snapshot(each, base_of(each))
+            self.snapshots[base_of(each)] = state
             done = _recover(each, self.interval, after := state.copy(), self.rules)
-            self.write_snapshot(each, done.next_offset)
+            self.write_snapshot(each, done.state_end)
             state = after
         except _BackwardsError as reason:
             if loading:
                 raise FailsError(f"{each.name}: {reason}", each.name, Code.OFFSET_REFUSED) from None
-            done = _Recovered(0, str(reason), base_of(each), code=Code.OFFSETS_GO_BACK)
+            done = _Recovered(0, str(reason), base_of(each), state_end=base_of(each), code=Code.OFFSETS_GO_BACK)
         except FailsError as reason:
             if loading or not reason.failure.is_io or not self.rules.forgives_io:
                 raise
             text = "recovery cannot write a file beside this segment, so it empties the segment"
-            done = _Recovered(0, text, base_of(each), code=reason.failure.code, blocked_by=reason.failure.file)
+            code, file = reason.failure.code, reason.failure.file
+            done = _Recovered(0, text, base_of(each), state_end=base_of(each), code=code, blocked_by=file)
         except FailingDiskError as reason:
             if loading or not self.rules.forgives_io:
                 raise
             with each.open() as source:  # the broker reads this header again to truncate the segment
                 source.read(0, record_layout.UP_TO_MAGIC)
             text = f"the disk cannot read this segment, so recovery empties it: {reason.reason}"
-            done = _Recovered(0, text, base_of(each), code=Code.LOG_UNREADABLE)
-        self.snapshots[done.next_offset if done.marker_at is None else done.marker_at] = state
+            done = _Recovered(0, text, base_of(each), state_end=base_of(each), code=Code.LOG_UNREADABLE)
+        self.snapshots[done.state_end] = state
         self._done[base_of(each)] = done
         self.cut(each, done.valid, done.reason, done.code, done.blocked_by)
         return done.valid < each.size
@@ -414,7 +416,8 @@ class _Start:
         floor = max((base_of(each) for each in segments if base_of(each) <= start), default=start)
         for each in segments:
             done = self._done.get(base_of(each))
-            if base_of(each) < floor or base_of(each) >= end or (done is not None and done.marker_at is None):
+            is_done = done is not None and done.state_end == done.next_offset
+            if base_of(each) < floor or base_of(each) >= end or is_done:
                 continue
             if base_of(each) > start and base_of(each) in writes:
                 self.write_snapshot(each, base_of(each))
@@ -427,24 +430,21 @@ class _Start:
         begin, stop = (0, done.valid) if done else (indexed_at(each, start) if base_of(each) < start else 0, None)
         with each.open() as source:
             for region in walk.walk(source, begin, stop, runs=DATA):
-                fault, row = "", 0
+                row = 0
                 if isinstance(region, Damage):
                     resync.raise_above_limit(source, region)
-                    raise FailsError(f"{at(each, region.at)}: {region.reason}", each.name, Code.RECORD_SIZE)
+                    raise failed(each, region.at, region.reason, Code.RECORD_SIZE)
                 if not isinstance(region, Batches):
                     break
                 if searching:
                     try:
                         column = region.column(self.rules.searched)
                     except DamageError as damage:  # the base offset is inside a compressed wrapper message
-                        if isinstance(damage, LimitError):
-                            raise failure_of(each, region.position, damage) from None
-                        fault = damage.reason
-                    else:
-                        row = next((row for row, offset in enumerate(column) if offset >= start), len(column))
-                        searching = row == len(column)
-                if fault or (fault := _marker_fault(each, region.first, self.rules)):
-                    raise FailsError(f"{at(each, region.position)}: {fault}", each.name, Code.CONTROL_RECORD)
+                        raise failure_of(each, region.position, damage) from None
+                    row = next((row for row, offset in enumerate(column) if offset >= start), len(column))
+                    searching = row == len(column)
+                if fault := _marker_fault(each, region.first, self.rules):
+                    raise _fails(each, region.first, fault)
                 _add(state, each, region, row)
         _check(state.flush(), each, each.size)
 
@@ -476,9 +476,8 @@ class _Start:
 
     def next_offset(self, each: Segment) -> int:
         if known := self._done.get(base_of(each)):
-            if known.indexed_offset is None:
-                return known.next_offset
-            found = search_end(each, self.rules.searched, known.indexed_offset, known.indexed, known.valid)
+            target = base_of(each) if known.indexed_offset is None else known.indexed_offset
+            found = search_end(each, self.rules.searched, target, known.indexed, known.valid)
             return base_of(each) if found is None else found
         sound = self.sound
         if sound is not None and (each in self.read or (sound.has_sound_indexes and sound.end > base_of(each))):
@@ -534,7 +533,7 @@ def _recover(each: Segment, interval: int, state: OpenTransactions, rules: Loade
 
     index = IndexBuilder(base_of(each), interval=interval)
     valid, next_offset = 0, base_of(each)
-    marker_at: int | None = None
+    state_end = base_of(each)
     reason = ""
     with each.open() as source:
         for region in _recoverable(source, index):
@@ -560,17 +559,19 @@ def _recover(each: Segment, interval: int, state: OpenTransactions, rules: Loade
                 text += "small for the entries that recovery adds"
                 raise FailsError(f"{each.name}: {text}", each.name, Code.INDEX_TOO_LARGE)
             if fault := _marker_fault(each, region.first, rules):
-                reason, marker_at = fault, next_offset
+                reason = fault
             valid, next_offset = region.end, last + 1
             if fault:
                 break
+            if region.first.magic >= record_layout.MAGIC_2:
+                state_end = next_offset
             _add(state, each, region, recovers=True)
             _check(state.flush(), each, region.position)
     index.close()
     if index.refuses:
         raise _BackwardsError("the offset of the largest timestamp is below the offset of the last time index entry")
     indexed_offset = index.offsets[-1] if index.offsets else None
-    return _Recovered(valid, reason, next_offset, index.indexed, indexed_offset, marker_at)
+    return _Recovered(valid, reason, next_offset, index.indexed, indexed_offset, state_end)
 
 
 def _is_full(index: IndexBuilder, size: int) -> bool:
@@ -636,7 +637,7 @@ def _marker_fault(each: Segment, region: RecordBatch, rules: LoaderRules) -> str
 
 
 def _fails(each: Segment, batch: RecordBatch, text: str) -> FailsError:
-    return FailsError(f"{at(each, batch.position)}: {text}", each.name, Code.CONTROL_RECORD)
+    return failed(each, batch.position, text, Code.CONTROL_RECORD)
 
 
 def _add(
@@ -664,4 +665,4 @@ def _add(
 def _check(refusal: str, each: Segment, position: int) -> None:
     """Raise FailsError for the reason why the producer state refuses a batch, unless it is empty."""
     if refusal:
-        raise FailsError(f"{at(each, position)}: {refusal}", each.name, Code.PRODUCER)
+        raise failed(each, position, refusal, Code.PRODUCER)

@@ -66,7 +66,12 @@ def failure_of(each: Segment, position: int, damage: DamageError) -> KdumpError 
     """Return the error for a wrapper that cannot be decompressed; a broker fails unless only kdump has a limit."""
     if isinstance(damage, LimitError):
         return UnreadableError(each.name, f"byte {each.start + position}: {damage.reason}")
-    return FailsError(f"{at(each, position)}: {damage.reason}", each.name, Code.LOG_UNREADABLE)
+    return failed(each, position, damage.reason, Code.LOG_UNREADABLE)
+
+
+def failed(each: Segment, position: int, text: str, code: FindingCode) -> FailsError:
+    """Return the error for the byte of a segment at which loading fails."""
+    return FailsError(f"{at(each, position)}: {text}", each.name, code)
 
 
 def base_of(each: Segment) -> int:
@@ -160,14 +165,13 @@ def search_end(each: Segment, searched: str, target: int, position: int, stop: i
         for region in walk.walk(source, position, stop, runs=DATA):
             if isinstance(region, Batches):
                 try:
-                    highest = region.greatest(searched)
+                    found = found or region.greatest(searched) >= target
                 except DamageError as damage:  # the base offset is inside a compressed wrapper message
                     raise failure_of(each, region.position, damage) from None
-                found = found or highest >= target
                 next_offset = region.last_offset + 1
             elif isinstance(region, Damage):
                 resync.raise_above_limit(source, region)
-                raise FailsError(f"{at(each, region.at)}: {region.reason}", each.name, Code.RECORD_SIZE)
+                raise failed(each, region.at, region.reason, Code.RECORD_SIZE)
     if next_offset is None:
         return None
     return next_offset if found or next_offset > target else None

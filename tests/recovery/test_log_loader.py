@@ -554,3 +554,32 @@ def test_a_segment_above_2_gib_ends_any_start(tmp_path, clean, size, fails):
     outcome = log_loader.dry_run(found, clean=clean, recovery_point=1)
     assert (outcome.fails is not None) == fails
     assert not fails or (outcome.fails.code, outcome.fails.is_io) == ("segment-too-large", False)
+
+
+def old(offset):
+    return forge.entry(offset, forge.message(1, b"k", bytes(30), timestamp=5))
+
+
+EMPTY = forge.wrapper(1, 1, b"", timestamp=5)
+
+
+@pytest.mark.parametrize(
+    ("files", "killed", "clean"),
+    [
+        ({0: old(0) + EMPTY}, None, 2),
+        ({0: old(0) + EMPTY + old(2)}, None, 3),
+        ({0: old(0) + EMPTY, 2: old(2)}, 3, 3),
+        ({0: EMPTY + old(2)}, None, None),
+        ({0: old(0), 1: EMPTY + old(2)}, None, None),
+        ({0: EMPTY + one(2)}, None, None),
+    ],
+)
+def test_a_wrapper_without_messages_stops_a_search_that_reaches_it(tmp_path, files, killed, clean):
+    """As UnifiedLog of 4.3.1. ``LogSegment.recover`` makes no producer state of old messages, so a start replays them.
+
+    ``killed`` and ``clean``: the log end offsets, or None if the log cannot be loaded.
+    """
+    for state, expected in (("killed", killed), ("clean", clean)):
+        outcome = start(tmp_path / state, files, clean=state == "clean")
+        assert outcome.log_end_offset == expected
+        assert (None if outcome.fails is None else outcome.fails.code) is (None if expected else Code.LOG_UNREADABLE)
