@@ -314,6 +314,7 @@ def _batches(segment: Segment, end: int) -> Iterator[Batches]:
 def _snapshot(snapshot: SnapshotFile, release: StartRelease) -> Iterator[StartCause]:
     """Yield the first causes for which a snapshot prevents the start. A truncated batch at the end is ignored."""
     count = 0
+    had: set[int] = set()
     with snapshot.files.open(snapshot.path) as source:
         source.limit = snapshot.limit
         for region in walk(source):
@@ -328,7 +329,7 @@ def _snapshot(snapshot: SnapshotFile, release: StartRelease) -> Iterator[StartCa
             elif isinstance(region, RecordBatch):
                 try:
                     check(region)
-                    reason = "" if count else _no_header(region)
+                    reason = ("" if count else _no_header(region)) or _second_state(region, had)
                     count += 1
                 except DamageError as damage:
                     reason = f"CorruptRecordException: {damage.reason}"
@@ -351,6 +352,20 @@ def _no_header(first: RecordBatch) -> str:
         return "IllegalStateException: First batch is not a control batch with at least one record"
     if control.read_key(record.key).type != control.SNAPSHOT_HEADER:
         return "IllegalStateException: the first record of the snapshot is not a snapshot header"
+    return ""
+
+
+def _second_state(batch: RecordBatch, had: set[int]) -> str:
+    """Return why a second record of the voters or the kraft.version stops a node, or "" (TreeMapLogHistory.addAt).
+
+    ``had`` receives the types of the records. All records of a snapshot have the same offset in this history.
+    """
+    for record in batch.records() if batch.is_control else ():
+        number = control.read_key(record.key).type
+        if number in had and number in {control.KRAFT_VERSION, control.KRAFT_VOTERS}:
+            name = control.TYPES[number]
+            return f"IllegalArgumentException: Next offset must be greater than the last offset: a second {name} record"
+        had.add(number)
     return ""
 
 

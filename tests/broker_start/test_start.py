@@ -2218,3 +2218,27 @@ def test_zeros_after_a_snapshot_end_the_start(broker, zeros, fatal):
     whole = (1).to_bytes(8, "big") + (folder / f"{0:020}.log").read_bytes()[8:]
     (folder / f"{5:020}-{0:010}.checkpoint").write_bytes(SNAPSHOT_HEADER + whole + bytes(zeros))
     assert codes(started(broker)[0]["fatal"]) == ["metadata-snapshot-broken"] * fatal
+
+
+@pytest.mark.parametrize(("twice", "roles"), [("all", "broker,controller"), ("data", "controller"), ("all", "broker")])
+def test_a_snapshot_with_its_records_twice_stops_a_controller_only(broker, twice, roles):
+    """ReplicationControlManager of 4.3.1: Found duplicate TopicRecord. A broker applies a topic again to its image."""
+    folder = broker / "d1" / "__cluster_metadata-0"
+    whole = (1).to_bytes(8, "big") + (folder / f"{0:020}.log").read_bytes()[8:]
+    (folder / f"{5:020}-{0:010}.checkpoint").write_bytes(
+        SNAPSHOT_HEADER + whole + SNAPSHOT_HEADER * (twice == "all") + whole
+    )
+    start, _ = started(broker, configs=("node.id=1", f"process.roles={roles}"))
+    assert codes(start["fatal"]) == ["metadata-replay-broken"] * ("controller" in roles)
+
+
+@pytest.mark.parametrize(("count", "fatal"), [(1, []), (2, ["metadata-snapshot-broken"])])
+@pytest.mark.parametrize("number", [5, 6])
+def test_a_snapshot_has_one_record_of_the_version_and_of_the_voters(broker, number, count, fatal):
+    """TreeMapLogHistory of 4.3.1: Next offset 166 must be greater than the last offset 166."""
+    folder = broker / "d1" / "__cluster_metadata-0"
+    whole = (1).to_bytes(8, "big") + (folder / f"{0:020}.log").read_bytes()[8:]
+    value = {5: bytes(5), 6: bytes((0, 0, 1, 0))}[number]  # without voters
+    more = forge.batch([forge.record(bytes((0, 0, 0, number)), value)], attributes=0x20)
+    (folder / f"{5:020}-{0:010}.checkpoint").write_bytes(SNAPSHOT_HEADER + more * count + whole)
+    assert codes(started(broker)[0]["fatal"]) == fatal

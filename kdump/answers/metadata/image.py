@@ -294,6 +294,7 @@ def load(snapshot: SnapshotFile, broken: Callable[[Break], None]) -> ClusterImag
     image = ClusterImage()
     replay = MetadataReplay(image, broken)
     for batch in snapshot.batches():
+        image.end_offset = min(image.end_offset, batch.base_offset)  # a node does not compare these offsets
         replay.add(batch)
     image.end_offset, image.epoch, image.timestamp = snapshot.end_offset, snapshot.epoch, last_time(snapshot)
     return image
