@@ -97,7 +97,7 @@ def _read(log_dir: LogDirFiles) -> DirIds:
         text = f"Failed to load {log_dir.name} during broker startup: it is not a folder"
         return DirIds(log_dir, None, StartCause(code=Code.LOG_DIR_NO_FOLDER, file=log_dir.name, text=text))
     entry = log_dir.entry(file_names.META_PROPERTIES)
-    if entry is None or log_dir.is_dangling(entry):
+    if entry is None or (log_dir.is_dangling(entry) and not log_dir.is_loop(entry)):
         text = f"No `meta.properties` found in {log_dir.name} (have you run `kafka-storage.sh` to format it?)"
         return DirIds(log_dir, None, StartCause(code=Code.META_PROPERTIES_MISSING, file=shown, text=text))
     try:

@@ -142,8 +142,28 @@ class LogDirFiles:
         return self.read(name) if name in self.entries else None
 
     def is_dangling(self, entry: "Entry") -> bool:
-        """Return whether an entry is a symbolic link whose target does not exist."""
+        """Return whether an entry is a symbolic link whose target does not exist, or that leads back to itself."""
         return not entry.is_folder and not entry.size and self.files.look(entry.path) is None
+
+    def is_loop(self, entry: "Entry") -> bool:
+        """Return whether an entry that is dangling is a link that leads back to itself."""
+        return self.files is LOCAL and os.path.islink(os.path.realpath(entry.path))  # noqa: PTH114  as below
+
+    def blocked(self, entry: "Entry | None") -> StartCause | None:
+        """Return the cause if an entry is in the place of a file, and a broker cannot open or create the file there.
+
+        A broker creates the missing target of a link, if the folder of the target exists.
+        """
+        if entry is None or (entry.is_regular and not self.is_dangling(entry)):
+            return None
+        what = entry.special or "folder"
+        if entry.is_regular:
+            above = posixpath.dirname(os.path.realpath(entry.path))
+            if self.files is not LOCAL or (not self.is_loop(entry) and os.path.isdir(above)):  # noqa: PTH112  as below
+                return None
+            what = "broken link"
+        shown = self.files.shown(entry.path)
+        return StartCause(code=Code.FILE_BLOCKED, file=shown, text=f"IOException: {shown}: it is a {what}")
 
     def closed(self, paths: "Iterable[str]") -> "Iterator[str]":
         """Yield the paths in a local log dir for which its owner has no write permission (:func:`may_write`)."""
@@ -339,6 +359,14 @@ def load(folder: LogFolder, how: Loading) -> LogStart:
         topic_id = None if of is None else of.topic_id
     skipping = _skipping(folder, how, outcome) if known.wrong_indexes else ()
     return _result(folder, how, outcome, topic_id).with_causes(*unread, *skipping)
+
+
+def blocked_epochs(folder: LogFolder) -> StartCause | None:
+    """Return the cause if a broker cannot write the leader epochs: the log dir goes offline at the next new epoch.
+
+    Source: ``CheckpointFile.write``. It first writes a file with the suffix ``.tmp``.
+    """
+    return folder.log_dir.blocked(folder.inside.get(f"{file_names.LEADER_EPOCHS}.{file_names.TMP}"))
 
 
 def _loaded_unchanged(folder: LogFolder, how: Loading) -> LogStart | None:

@@ -115,6 +115,7 @@ def start(log_dir: LogDirFiles, of: Opening) -> MetadataStart:
         return MetadataStart(empty, None, (), is_whole=False)
     folder = log_folder.LogFolder.of(log_dir, entry, of.limit)
     voters, fatal = _quorum_state(folder)
+    fatal += _blocked(folder)
     known = log_folder.KnownLog(sound=of.sound)
     how = log_folder.Loading(clean=False, recovery_point=0, log_start=0, release=of.release, known=known)
     try:
@@ -149,6 +150,20 @@ def _quorum_state(folder: log_folder.LogFolder) -> tuple[tuple[int, ...], list[S
         return quorum_state.read(folder.read(name)).voters, []
     except DamageError as damage:
         return (), [StartCause(code=Code.QUORUM_STATE_BROKEN, file=folder.shown(name), text=str(damage))]
+
+
+def _blocked(folder: log_folder.LogFolder) -> Iterator[StartCause]:
+    """Yield the causes if the node cannot write its leader epochs or its vote, as it does during each start.
+
+    FileQuorumStateStore first deletes what is in the place of ``quorum-state.tmp``.
+    """
+    if (epochs := log_folder.blocked_epochs(folder)) is not None:
+        yield epochs
+    entry = folder.inside.get(f"{file_names.QUORUM_STATE}.{file_names.TMP}")
+    if entry is not None and folder.log_dir.is_full_folder(entry):
+        shown = folder.shown(entry.name)
+        text = f"UncheckedIOException: DirectoryNotEmptyException: {shown}"
+        yield StartCause(code=Code.FILE_BLOCKED, file=shown, text=text)
 
 
 def _with_snapshots(

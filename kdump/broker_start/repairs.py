@@ -35,6 +35,7 @@ MOVED: Final = frozenset(
         Code.TXN_INDEX_VERSION,
         Code.SNAPSHOT_UNREADABLE,
         Code.FOLDER_IS_FILE,
+        Code.FILE_BLOCKED,
         Code.NO_FILE,
     }
 )
@@ -54,6 +55,7 @@ ADVICE: Final = {
     f"{WITHOUT_LOG_DIR}, and run kdump check again.",
     Code.LOG_DIR_TWICE: "Write one path of the folder in log.dirs and metadata.log.dir. Change no file in the folder.",
     Code.FILE_IMMUTABLE: "Remove the attributes that forbid changes. lsattr -d shows them.",
+    Code.FILE_BLOCKED: "Move it away: a broker writes its own file there.",
     Code.FOLDER_IS_FILE: "Move the file away: the broker needs a folder of this name.",
     Code.DIRECTORY_ID_TWICE: "Remove the line directory.id from one of the two files: a broker assigns a new id, "
     "and no record is lost.",

@@ -80,6 +80,8 @@ def start_alone(folders: Iterable[tuple[LogFolder, log_folder.Loading]], release
     for folder, how in folders:
         try:
             logs.append(log_folder.load(folder, how)._replace(checkpoint_start=how.log_start))
+            if not folder.parsed.state and (blocked := log_folder.blocked_epochs(folder)):
+                offline.append(OfflineDir(folder.name, blocked))
         except log_folder.StopsError as stop:
             logs.append(_not_loaded(folder, stop.cause))
             if stop.is_io:
@@ -117,7 +119,7 @@ class _BrokerRun:
         self.fatal: list[StartCause] = []
         self.offline: dict[LogDirFiles, StartCause] = {}
         self.late: dict[LogDirFiles, StartCause] = {}
-        """The log dirs that go offline when a client reads from them."""
+        """The log dirs that go offline when a client reads from them, or when the broker first writes a checkpoint."""
         self.closed: dict[str, tuple[str, ...]] = {}
         self.unserved: list[StartCause] = []
         self.unknown: list[StartCause] = []
@@ -404,6 +406,9 @@ class _BrokerRun:
             shown = log_dir.files.shown(immutable)
             text = f"FileSystemException: {shown}: Operation not permitted (its attribute is immutable or append-only)"
             self.offline.setdefault(log_dir, StartCause(code=Code.FILE_IMMUTABLE, file=shown, text=text))
+        lock = log_dir.entry(file_names.LOCK)
+        if lock is not None and lock.special not in {"pipe", "device"} and (blocked := log_dir.blocked(lock)):
+            self.offline.setdefault(log_dir, blocked)
         if closed := [log_dir.files.shown(path) for path in log_dir.closed(opened)]:
             self.closed[log_dir.name] = tuple(closed)
 
@@ -449,7 +454,10 @@ class _BrokerRun:
             index_size=self.index_sizes.get(parsed.topic, self.options.index_size),
         )
         try:
-            return self._stray(folder, log_folder.load(folder, how))
+            log = self._stray(folder, log_folder.load(folder, how))
+            if log.outcome in SERVED and not parsed.state and (blocked := log_folder.blocked_epochs(folder)):
+                self.late.setdefault(folder.log_dir, blocked)
+            return log
         except log_folder.StopsError as stop:
             if stop.is_io and stop.is_late:
                 self.late.setdefault(folder.log_dir, stop.cause)
@@ -754,6 +762,7 @@ class _BrokerRun:
             late = [(file_names.HIGH_WATERMARKS, Code.CHECKPOINT_BROKEN)] if serves else []
             if self.options.configs.get(CLEANER, "true").strip().lower() != "false":
                 late.append((file_names.CLEANER_OFFSETS, Code.CLEANER_CHECKPOINT_BROKEN))
+            self._blocked_checkpoints(each, (name for name, _ in late))
             for name, code in late:
                 entry = each.entry(name) if name in names(each) else None
                 if entry is None or entry.is_folder or self._read_before(each, name) is not None:
@@ -770,6 +779,13 @@ class _BrokerRun:
                         self.unserved.append(cause)
                 except DamageError as damage:
                     self.offline.setdefault(each, StartCause(code=code, file=each.shown(name), text=str(damage)))
+
+    def _blocked_checkpoints(self, log_dir: LogDirFiles, late: Iterable[str]) -> None:
+        """Find the checkpoints that a broker cannot write: it first writes each to a file with the suffix ``.tmp``."""
+        inside = log_dir.entries if names(log_dir) else {}
+        for name in (file_names.RECOVERY_POINTS, file_names.LOG_STARTS, *late):
+            if (blocked := log_dir.blocked(inside.get(f"{name}.{file_names.TMP}"))) is not None:
+                self.late.setdefault(log_dir, blocked)
 
     def _fail_whole(self) -> None:
         dispensable = self.broker.dispensable

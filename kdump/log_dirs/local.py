@@ -56,6 +56,8 @@ class LocalFiles:
         except (FileNotFoundError, NotADirectoryError):
             return None
         except (OSError, ValueError) as reason:
+            if getattr(reason, "errno", None) == errno.ELOOP:  # as for Java's File.exists
+                return None
             raise UnreadableError.of(path, reason) from reason
         return _entry(posixpath.basename(posixpath.abspath(path)), path.rstrip("/") or path[:1], status)
 

@@ -2242,3 +2242,77 @@ def test_a_snapshot_has_one_record_of_the_version_and_of_the_voters(broker, numb
     more = forge.batch([forge.record(bytes((0, 0, 0, number)), value)], attributes=0x20)
     (folder / f"{5:020}-{0:010}.checkpoint").write_bytes(SNAPSHOT_HEADER + more * count + whole)
     assert codes(started(broker)[0]["fatal"]) == fatal
+
+
+def _in_place(path, kind):
+    path.parent.mkdir(exist_ok=True)
+    path.unlink(missing_ok=True)
+    if kind in {"folder", "full folder"}:
+        path.mkdir()
+        if kind == "full folder":
+            (path / "x").write_bytes(b"")
+    elif kind in {"socket", "pipe", "/dev/null"}:
+        _special(path, kind)
+    else:
+        path.symlink_to({"loop": path.name, "nowhere": "nowhere/x", "target": "nowhere"}[kind])
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "offline"),
+    [
+        ("d2/idem-0/leader-epoch-checkpoint.tmp", "folder", ["d2"]),
+        ("d2/idem-0/leader-epoch-checkpoint.tmp", "full folder", ["d2"]),
+        ("d2/idem-0/leader-epoch-checkpoint.tmp", "loop", ["d2"]),
+        ("d2/idem-0/leader-epoch-checkpoint.tmp", "nowhere", ["d2"]),
+        ("d2/idem-0/leader-epoch-checkpoint.tmp", "socket", ["d2"]),
+        ("d2/idem-0/leader-epoch-checkpoint.tmp", "/dev/null", ["d2"]),
+        ("d2/idem-0/leader-epoch-checkpoint.tmp", "target", []),
+        ("d2/idem-0/partition.metadata.tmp", "folder", []),
+        ("d2/idem-0.0123456789abcdef0123456789abcdef-stray/leader-epoch-checkpoint.tmp", "folder", []),
+        ("d2/replication-offset-checkpoint.tmp", "loop", ["d2"]),
+        ("d2/recovery-point-offset-checkpoint.tmp", "nowhere", ["d2"]),
+        ("d2/log-start-offset-checkpoint.tmp", "socket", ["d2"]),
+        ("d2/meta.properties.tmp", "loop", []),
+        ("d2/.lock", "loop", ["d2"]),
+        ("d2/.lock", "nowhere", ["d2"]),
+        ("d2/.lock", "socket", ["d2"]),
+        ("d2/.lock", "target", []),
+        ("d2/.lock", "pipe", []),
+        ("d2/.lock", "/dev/null", []),
+        ("d2/.kafka_cleanshutdown", "loop", []),
+        ("d2/meta.properties", "loop", ["d2"]),
+    ],
+)
+def test_a_file_that_a_broker_cannot_write_takes_its_log_dir_offline(broker, name, kind, offline):
+    """As brokers of 4.3.1 (CheckpointFile.write, FileLock). The broker creates the missing target of a link."""
+    _in_place(broker / name, kind)
+    start, _ = started(broker)
+    assert (start["starts"], start["offlineLogDirs"]) == (True, [str(broker / each) for each in offline])
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "fatal"),
+    [
+        ("d1/.lock", "loop", ["file-blocked"]),
+        ("d1/__cluster_metadata-0/leader-epoch-checkpoint.tmp", "folder", ["file-blocked"]),
+        ("d1/__cluster_metadata-0/leader-epoch-checkpoint.tmp", "loop", ["file-blocked"]),
+        ("d1/__cluster_metadata-0/quorum-state.tmp", "full folder", ["file-blocked"]),
+        ("d1/__cluster_metadata-0/quorum-state.tmp", "folder", []),
+        ("d1/__cluster_metadata-0/quorum-state.tmp", "loop", []),
+        ("d1/__cluster_metadata-0/quorum-state.tmp", "socket", []),
+        ("d1/__cluster_metadata-0/partition.metadata.tmp", "folder", []),
+    ],
+)
+def test_a_file_of_the_metadata_log_that_a_node_cannot_write_ends_the_start(broker, name, kind, fatal):
+    """As nodes of 4.3.1. FileQuorumStateStore first deletes what is in the place of ``quorum-state.tmp``."""
+    _in_place(broker / name, kind)
+    start, _ = started(broker)
+    assert codes(start["fatal"]) == fatal
+    if fatal:
+        assert f"mv {broker / name} " in kdump("check", *(str(broker / each) for each in DIRS)).stdout.decode()
+
+
+def test_a_folder_in_the_place_of_leader_epochs_is_reported_without_a_log_dir(broker):
+    (broker / "d2" / "idem-0" / "leader-epoch-checkpoint.tmp").mkdir()
+    done = kdump("check", str(broker / "d2" / "idem-0"))
+    assert (done.returncode, b"takes its log dir offline" in done.stdout) == (3, True)
