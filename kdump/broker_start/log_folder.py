@@ -428,9 +428,11 @@ def _check_names(folder: LogFolder) -> None:
 def _check_first_log(folder: LogFolder, log_start: int) -> None:
     """Raise StopsError if a log has no segment, and a folder, pipe or socket has the name of its first segment.
 
-    A broker can open a device. It cannot set the position of a pipe (``FileRecords.openChannel``).
+    A broker can open a device. It cannot set the position of a pipe (``FileRecords.openChannel``). The new segment of
+    a -delete folder has base offset 0 (LogLoader).
     """
-    entry = folder.inside.get(f"{log_start:020}.{file_names.LOG}")
+    base = 0 if folder.parsed.state == file_names.DELETE_FOLDER else log_start
+    entry = folder.inside.get(f"{base:020}.{file_names.LOG}")
     if entry is None or entry.is_regular or entry.special == "device":
         return
     if not folder.partition.logs:

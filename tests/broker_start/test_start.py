@@ -1281,6 +1281,17 @@ def test_a_marked_folder_has_the_records_of_an_empty_log(broker, state, dirs):
     assert findings(broker) == (0, set())
 
 
+def test_a_folder_named_as_the_first_segment_of_a_folder_to_be_deleted_takes_its_log_dir_offline(broker):
+    """A broker opens an empty segment with base offset 0 in it, also with another log start offset (LogLoader)."""
+    folder = broker / "d2" / f"gone-0.{'b' * 32}-delete"
+    (folder / f"{0:020}.log").mkdir(parents=True)
+    (broker / "d2" / "log-start-offset-checkpoint").write_text("0\n1\ngone 0 7\n")
+    start, _ = started(broker)
+    assert (start["starts"], start["offlineLogDirs"]) == (True, [str(broker / "d2")])
+    (folder / f"{0:020}.log").rename(folder / f"{7:020}.log")
+    assert started(broker)[0]["offlineLogDirs"] == []
+
+
 def test_a_marked_folder_of_another_topic_id_has_no_records_of_an_empty_log(broker):
     name = f"d2/idem-0.{'b' * 32}-delete"
     emptied(broker, name)
