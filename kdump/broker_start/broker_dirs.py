@@ -183,8 +183,8 @@ def _fatal(
             )
             yield StartCause(code=Code.METADATA_LOG_MISPLACED, file=each.log_dir.shown(METADATA_FOLDER), text=text)
     for each in found:
-        if broker.is_zookeeper and (each.cause is None or each.cause.code is not Code.LOG_DIR_MISSING):
-            continue  # such a broker completes a missing or short meta.properties
+        if broker.is_zookeeper:
+            continue  # such a broker creates a missing log dir, and completes a missing or short meta.properties
         if each.is_missing and each.cause is not None:
             yield each.cause
         elif each.ids is not None and each.ids.node_id is None:

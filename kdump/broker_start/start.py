@@ -50,6 +50,9 @@ UNASSIGNED: Final = bytes(15) + b"\x01"
 NO_LEADER: Final = -1
 NO_DIRECTORY: Final = bytes(16)
 """``ReplicaKey.NO_DIRECTORY_ID``: the directory id of a voter of a static quorum."""
+WITH_ZOOKEEPER: Final = (
+    "meta.properties belongs to a broker with ZooKeeper: only ZooKeeper has the list of its partitions"
+)
 SERVED: Final = frozenset({StartOutcome.LOADED, StartOutcome.RECOVERED, StartOutcome.TRUNCATED, None})
 
 
@@ -174,8 +177,8 @@ class _BrokerRun:
             if not any(each.is_closed and each.log_dir is self.metadata_dir for each in found):
                 self._voter(directories.get(self.metadata_dir))
         elif not self.is_kraft:
-            text = "meta.properties belongs to a broker with ZooKeeper: only ZooKeeper has the list of its partitions"
-            self.unknown.append(StartCause(code=Code.METADATA_ELSEWHERE, file=None, text=text))
+            missing = (each.cause for each in found if each.cause and each.cause.code is Code.LOG_DIR_MISSING)
+            self.unknown += [StartCause(code=Code.METADATA_ELSEWHERE, file=None, text=WITH_ZOOKEEPER), *missing]
             self.decides, starts = False, None
         directories = {each: uuid for each, uuid in directories.items() if each in self.dirs}
         before = set(self.offline)

@@ -155,6 +155,10 @@ class _StartFindings:
             )
         for cause in self.start.unserved:
             yield self._unserved(cause)
+        for cause in self.start.unknown:
+            if cause.code is Code.LOG_DIR_MISSING:
+                text = "the log dir is missing: a broker creates it, and its partitions begin empty"
+                yield self._of_cause(cause, "", text, None)._replace(missing=0)
         yield from of_logs
 
     def _of_logs(self) -> Iterator[Finding]:

@@ -458,6 +458,21 @@ def test_with_zookeeper_no_log_dir_is_that_of_the_metadata(tmp_path, file, conte
     assert [each.rpartition("/")[2] for each in start["offlineLogDirs"]] == [failed] * offline
 
 
+@pytest.mark.parametrize("migrates", [False, True])
+def test_with_zookeeper_a_broker_creates_a_missing_log_dir(tmp_path, migrates):
+    """KafkaServer of 3.9 calls Files.createDirectories before it writes ``meta.properties``."""
+    folder = tmp_path / "d1" / "plain-0"
+    folder.mkdir(parents=True)
+    (folder / f"{0:020}.log").write_bytes(records(b"a"))
+    (tmp_path / "d1" / "meta.properties").write_text("version=0\nbroker.id=3\n")
+    migration = "zookeeper.metadata.migration.enable=true"
+    start, _ = started(tmp_path, configs=("broker.id=3", *((migration,) if migrates else ())), release="3.9.2")
+    assert (start["starts"], start["fatal"], start["offlineLogDirs"]) == (None, [], [])
+    assert findings(tmp_path, configs=("broker.id=3",)) == (3, {("log-dir-missing", 0)})
+    done = kdump("check", "d1", "d2", "--config", "broker.id=3", cwd=tmp_path).stdout.decode()
+    assert ("does not start" in done, "DO NOT START" in done) == (False, True)
+
+
 def test_a_marker_does_not_change_which_logs_begin_elsewhere(broker):
     """The leader in the metadata decides (``TopicDelta.localChanges``), not the marker of the log dir."""
     log = broker / "d1" / "__cluster_metadata-0" / f"{0:020}.log"
