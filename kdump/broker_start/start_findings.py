@@ -577,6 +577,10 @@ class _StartFindings:
             missing=most,
             advice=self._elsewhere(log.topic, log.partition),
         )
+        ignored = next((each for each in others if each.outcome is StartOutcome.IGNORED), None)
+        if ignored is not None:
+            advice = f"{ignored.path} has the partition, but the broker loads no logs from {ignored.log_dir}. "
+            finding = finding._replace(advice=f"{advice}Add {ignored.log_dir} to log.dirs, if it was one of them.")
         yield self._with_spare(finding, log)
 
     def _end(self, log: LogStart) -> int:

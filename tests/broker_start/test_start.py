@@ -128,6 +128,9 @@ def test_a_broker_loads_no_log_of_a_metadata_log_dir_that_is_none_of_its_log_dir
         ("__cluster_metadata", 0, "__cluster_metadata-0"): ("recovered", 0, 5),
     }
     assert findings(broker, "d2", configs=configs)[0] == 3
+    words = ("--config", "node.id=1", "--config", "metadata.log.dir=d1")
+    done = kdump("check", "d2", *words, cwd=broker).stdout.decode()
+    assert "d1/plain-0 has the partition, but the broker loads no logs from d1. Add d1 to log.dirs" in done
 
 
 ONLY_CONTROLLER = ("node.id=1", "process.roles=controller")
