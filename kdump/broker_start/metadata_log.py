@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.answers.metadata.cluster_image import ClusterImage
 from kdump.answers.metadata.image import SnapshotFile, load
-from kdump.answers.metadata.records import METADATA_VERSION, Undecoded, level_name, read_batch
+from kdump.answers.metadata.records import METADATA_VERSION, PreviewRecord, Undecoded, level_name, read_batch
 from kdump.answers.metadata.replay import BreakEffect, MetadataReplay
 from kdump.broker_start import log_folder
 from kdump.broker_start.log_folder import METADATA_FOLDER
 from kdump.broker_start.outcome import LogStart, StartCause, StartOutcome
+from kdump.broker_start.release import PREVIEW_RECORD
 from kdump.errors import DamageError
 from kdump.findings.codes import Code
 from kdump.formats import quorum_state
@@ -204,7 +205,6 @@ def _with_snapshots(
         image, broken, of_controller = _replay(newest, segments, end, of.release, folder)
     else:
         image, broken, of_controller = whole, [] if newest is None else list(_snapshot(newest, of.release)), None
-        broken = broken or list(_first_data(segments, end, of.release))
     broken = broken or list(_levels(image, newest, of.release, folder))
     if not is_whole and not fatal:
         text = f"the metadata log ends at offset {end}: later changes are lost"
@@ -292,19 +292,13 @@ def _replay(
     return image, broken, next(iter(not_applied), None)
 
 
-def _first_data(segments: list[Segment], end: int, release: StartRelease) -> list[StartCause]:
-    """Return the cause if the release cannot read the first records of the log."""
-    for each in segments:
-        for found in _batches(each, end):
-            if not found.first.is_control:
-                return list(release.too_new(found, each.name))
-    return []
-
-
 def _levels(
     image: ClusterImage, newest: SnapshotFile | None, release: StartRelease, folder: log_folder.LogFolder
 ) -> Iterator[StartCause]:
-    """Yield the cause if the release does not support the metadata.version, or needs one that is not there."""
+    """Yield the cause if the release does not support the metadata.version or a record, or needs another version."""
+    if image.preview_at is not None:
+        text = f"MetadataParseException: offset {image.preview_at}: {PREVIEW_RECORD}"
+        yield StartCause(code=Code.METADATA_TOO_NEW, file=folder.name, text=text)
     level = image.features.metadata_version
     if METADATA_VERSION in image.features.levels:
         if not release.lowest_level <= level <= release.highest_level:
@@ -418,6 +412,8 @@ def _bootstrap_level(log_dir: LogDirFiles, entry: Entry, release: StartRelease) 
                     if isinstance(record, Undecoded):
                         reason = f"unable to deserialize record at offset {record.offset}: {record.reason}"
                         raise DamageError(Code.BATCH.kind, reason, position=region.position)
+                    if isinstance(record, PreviewRecord):
+                        raise DamageError(Code.BATCH.kind, PREVIEW_RECORD, position=region.position)
                     if record.name == "FeatureLevelRecord" and record.fields["name"] == METADATA_VERSION:
                         level = record.fields["featureLevel"]
     return level

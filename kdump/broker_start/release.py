@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kdump.broker_start.outcome import StartCause
@@ -30,6 +29,13 @@ FEATURES: Final[Mapping[str, Mapping[tuple[int, ...], int]]] = {
     "streams.version": {(4, 2): 1},
 }
 """Feature -> first release -> the highest level from it on. Source: ``QuorumFeatures.defaultSupportedFeatureMap``."""
+
+
+PREVIEW_RECORD: Final = (
+    "Could not deserialize metadata record with frame version 0. Note that upgrades from the preview release of "
+    "KRaft in 2.8 to newer versions are not supported"
+)
+"""Why no release after 2.8 reads a record of that frame version (``AbstractApiMessageSerde.read``)."""
 
 
 class LeastValue(NamedTuple):
@@ -108,21 +114,21 @@ class StartRelease(NamedTuple):
         """Yield the first reason, if any, why the release cannot read these batches of the metadata log.
 
         ``replayed``: the records are not only read, but applied, so that the release must support the feature levels.
-        For the newest release only the frame version of the first record is read: only records of 2.8 have version 0.
+        Only older releases than the newest have such reasons: a replay finds the records that no release can read.
         """
+        if self.is_newest:
+            return
         from kdump.internal_topics import cluster_metadata
         from kdump.internal_topics.schema import by_type
 
         messages = by_type(cluster_metadata.MESSAGES, "Record", self.number)
-        for batch in (found.first,) if self.is_newest else found.batches():
+        for batch in found.batches():
             if batch.is_control:
                 continue
             try:
-                for record in islice(batch.records(), 1 if self.is_newest else None):
+                for record in batch.records():
                     value = record.value or b""
-                    error, reason = "MetadataParseException", _preview(value)
-                    if not reason and self.is_newest:
-                        return
+                    error, reason = "MetadataParseException", PREVIEW_RECORD if value[:1] == b"\0" else ""
                     if not reason:
                         error, reason = "UnsupportedVersionException", _unread(value, messages, self.number)
                     if not reason and replayed:
@@ -150,16 +156,6 @@ class StartRelease(NamedTuple):
         if level <= self.highest_of(name):
             return ""
         return f"{name} has level {level}, but {self.name} supports at most level {self.highest_of(name)}"
-
-
-def _preview(value: bytes) -> str:
-    """Return why no release after 2.8 reads a record, or "" (``AbstractApiMessageSerde.read``)."""
-    if value[:1] != b"\0":
-        return ""
-    return (
-        "Could not deserialize metadata record with frame version 0. Note that upgrades from the preview release of "
-        "KRaft in 2.8 to newer versions are not supported"
-    )
 
 
 def _unread(value: bytes, messages: dict[int, MessageSchema], release: tuple[int, ...]) -> str:

@@ -578,7 +578,8 @@ PREVIEW = b"\x00\x02\x00\x00\x03old" + bytes(15) + b"\x0a"
 """A TopicRecord of 2.8."""
 
 
-@pytest.mark.parametrize(("release", "is_first"), [("3.9.2", True), ("3.9.2", False), ("4.4.0", True)])
+@pytest.mark.parametrize("release", ["3.9.2", "4.4.0"])
+@pytest.mark.parametrize("is_first", [True, False])
 def test_no_release_after_the_preview_reads_its_metadata_records(broker, release, is_first):
     """AbstractApiMessageSerde refuses frame version 0, which only KRaft's preview in 2.8 wrote."""
     log = broker / "d1" / "__cluster_metadata-0" / f"{0:020}.log"

@@ -306,6 +306,8 @@ class ClusterImage:
         """The first offset of a metadata transaction (KIP-868) that is still open, and not applied; else None."""
         self.cut_batch: int | None = None
         """The base offset of a batch that is applied only up to ``end_offset``; None without such a batch."""
+        self.preview_at: int | None = None
+        """The offset of the first record of KRaft's preview in 2.8; None without one."""
         self.features = Features()
         self.cluster = Cluster()
         self.topics = Topics()

@@ -14,7 +14,7 @@ from kdump.errors import DamageError, KdumpError
 from kdump.internal_topics import cluster_metadata
 from kdump.internal_topics.cluster_metadata import MESSAGES
 from kdump.internal_topics.decode import decode, metadata_message
-from kdump.internal_topics.interpreter import Reader, read_fields
+from kdump.internal_topics.interpreter import PREVIEW_FRAME, Reader, read_fields
 from kdump.internal_topics.schema import by_type
 from kdump.records import control
 from kdump.segments.batch_runs import Run
@@ -49,6 +49,12 @@ class MetadataRecord(NamedTuple):
     """The time at which the controller appended it, in ms."""
     name: str
     fields: Fields
+
+
+class PreviewRecord(MetadataRecord):
+    """A record of KRaft's preview in 2.8, by the version of its frame. No later release reads it."""
+
+    __slots__ = ()
 
 
 class Undecoded(NamedTuple):
@@ -119,7 +125,8 @@ def _read_data(offset: int, timestamp: int, _: bytes | None, value: bytes | None
     if found is None or found.values is None or found.reason:
         reason, is_known = ("its value is null", True) if found is None else (found.reason, found.known)
         return Undecoded(offset, timestamp, reason, is_known)
-    return MetadataRecord(offset, timestamp, found.name, found.values)
+    kind = PreviewRecord if found.raw[0] == PREVIEW_FRAME else MetadataRecord
+    return kind(offset, timestamp, found.name, found.values)
 
 
 def _read_control(offset: int, timestamp: int, key: bytes | None, value: bytes | None) -> MetadataRecord | Undecoded:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from kdump.answers.metadata.records import Appended, MetadataRecord, ReplayError, Undecoded, appended
+from kdump.answers.metadata.records import Appended, MetadataRecord, PreviewRecord, ReplayError, Undecoded, appended
 from kdump.errors import DamageError, LimitError
 from kdump.internal_topics import cluster_metadata
 from kdump.primitives.wire import INT64_END
@@ -128,7 +128,7 @@ class MetadataReplay:
                     if offset < image.end_offset:
                         continue
                     self._gap(offset, record.timestamp)
-                if isinstance(record, MetadataRecord) and (handler := handlers.get(record.name)) is not None:
+                if type(record) is MetadataRecord and (handler := handlers.get(record.name)) is not None:
                     try:
                         handler(record.fields)
                     except ReplayError as error:
@@ -163,7 +163,10 @@ class MetadataReplay:
         if isinstance(record, Undecoded):
             effect = BreakEffect.NOT_DECODED if record.is_known else BreakEffect.NOT_KNOWN
             self._report(Break(record.offset, record.timestamp, "", record.reason, effect))
-        elif record.name in BOUNDS:
+            return
+        if isinstance(record, PreviewRecord) and self.image.preview_at is None:
+            self.image.preview_at = record.offset
+        if record.name in BOUNDS:
             self._bound(record)
         elif self.image.open_transaction is not None:
             self._held.append(record)
