@@ -154,11 +154,11 @@ def recover(output: Output) -> Commit | None:
     commit = _read(output)
     if commit is not None:
         _finish(output, output.hidden(commit["staging"]), commit)
-    clear(output)
+    delete_hidden(output)
     return commit
 
 
-def clear(output: Output) -> None:
+def delete_hidden(output: Output) -> None:
     for name in output.hidden_names():
         output.hidden(name).delete()
 

@@ -406,7 +406,7 @@ class Checkpoint:
         return sorted(int(stem) for stem in stems if stem.isascii() and stem.isdecimal())
 
     def _clear(self) -> None:
-        commit.clear(self._output)
+        commit.delete_hidden(self._output)
         for name in self._output.files(CHECKPOINT, deep=False):
             if name.endswith(NEW):
                 self._output.delete(f"{CHECKPOINT}/{name}")
