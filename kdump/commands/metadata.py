@@ -21,7 +21,6 @@ from kdump.log_reader.unnamed_logs import may_be_of
 from kdump.output.stdout import open_output
 from kdump.primitives import timestamps
 from kdump.primitives.messages import did_you_mean
-from kdump.primitives.timestamps import iso_or_ms
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
@@ -195,12 +194,7 @@ def _of_one_cluster(found: Iterable[Partition]) -> None:
 
 
 def _image(run: Answering, log: MetadataLog, offset: int | None, at: int | None = None) -> ClusterImage:
-    image = log.image(offset=offset, at=at)
-    if image.end_offset == 0 and offset != 0:
-        begins = None if at is None else log.begins_at()
-        if at is not None and begins is not None and at < begins:
-            raise UsageError(f"the log begins at {iso_or_ms(begins)}: there is no image at {iso_or_ms(at)}")
-        raise UnreadableError(shown_paths(run.paths), "no record of the metadata log can be read")
+    image = log.known_image(shown_paths(run.paths), offset=offset, at=at)
     if offset is not None and image.end_offset < offset:
         run.session.note(f"the log ends at offset {image.end_offset}, before the requested offset {offset}")
     return image

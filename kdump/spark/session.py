@@ -390,9 +390,7 @@ _ANSWER_SECONDS: Final = 5.0
 
 
 def check_master(master: str) -> None:
-    """Raise UsageError for an unknown master or Spark Connect; KdumpError if spark:// does not answer, or YARN lacks a
-    configuration.
-    """
+    """Raise UsageError for an unknown master or Spark Connect, KdumpError if no master answers or YARN lacks files."""
     remote = master if master.startswith("sc:") else os.environ.get("SPARK_REMOTE")
     if remote:
         where = "--master" if remote == master else "SPARK_REMOTE"

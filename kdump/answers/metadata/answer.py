@@ -177,7 +177,7 @@ class MetadataOptions:
 
 
 def _topics(asking: Asking, options: MetadataOptions) -> Iterator[AnswerLine]:
-    image = asking.metadata_log().image(offset=options.offset, at=options.until)
+    image = asking.metadata_log().known_image(asking.where, offset=options.offset, at=options.until)
     yield from topic_lines(image, asking.asked.topics, show_secrets=options.show_secrets)
 
 

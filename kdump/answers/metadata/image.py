@@ -14,7 +14,7 @@ from kdump.answers.metadata.replay import Break, MetadataReplay
 from kdump.checks import kraft_snapshot
 from kdump.errors import Reporter, UnreadableError, UsageError, discard, many
 from kdump.log_dirs.file_names import KRAFT_SNAPSHOT_NAME, is_kraft_snapshot, snapshot_id
-from kdump.primitives.timestamps import iso
+from kdump.primitives.timestamps import iso, iso_or_ms
 from kdump.records.record_batch import Batches, RecordBatch
 from kdump.segments import log_end, resync
 from kdump.segments.regions import PLAIN_DATA, Damage, RunKinds, Trailing
@@ -218,6 +218,16 @@ class MetadataLog:
                 break
         breaks.finish()
         self.breaks = breaks.count
+        return image
+
+    def known_image(self, where: str, *, offset: int | None = None, at: int | None = None) -> ClusterImage:
+        """Like :meth:`image`. Raises UsageError for a time before the log, UnreadableError if no record is readable."""
+        image = self.image(offset=offset, at=at)
+        if image.end_offset == 0 and offset != 0:
+            begins = None if at is None else self.begins_at()
+            if at is not None and begins is not None and at < begins:
+                raise UsageError(f"the log begins at {iso_or_ms(begins)}: there is no image at {iso_or_ms(at)}")
+            raise UnreadableError(where, "no record of the metadata log can be read")
         return image
 
     def begins_at(self) -> int | None:

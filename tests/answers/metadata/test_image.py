@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+import kdump
 from kdump.answers.metadata.image import Copies, MetadataLog, image_of, load
-from kdump.errors import Reporter, UsageError
+from kdump.errors import Reporter, UnreadableError, UsageError
 from kdump.log_dirs.finder import Finder, Wanted
 from testing import GOLDEN
 
@@ -94,6 +95,17 @@ def test_image_at_a_time_is_the_image_at_the_offset_that_was_reached_then():
     again = image_of(found, Reporter(damage=no_damage), at=at.timestamp)
     assert again.end_offset >= 300
     assert again.timestamp == at.timestamp
+
+
+def test_in_python_too_a_time_before_the_log_is_not_an_image_without_topics(tmp_path):
+    with pytest.raises(UsageError, match=r"^the log begins at 20.*: there is no image at 2001-01-01T00:00:00.000Z$"):
+        kdump.metadata(FOLDERS[1], at="2001-01-01")
+    torn = tmp_path / FOLDERS[1].name / f"{147:020}-{1:010}.checkpoint"
+    torn.parent.mkdir()
+    torn.write_bytes((FOLDERS[1] / torn.name).read_bytes()[:-9])
+    with pytest.raises(UnreadableError, match="no record of the metadata log can be read"):
+        kdump.metadata(tmp_path)
+    assert kdump.metadata(FOLDERS[1], offset=0).lines == ()
 
 
 def test_no_metadata_log_is_no_image():
