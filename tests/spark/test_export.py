@@ -463,6 +463,18 @@ def test_options_of_kafkas_source_select_the_records_of_an_export(tmp_path):
         Follower(made, job.Listener(print, print))
 
 
+@pytest.mark.parametrize(("name", "shown"), [("dedupe", "--dedupe"), ("remote", "option remote")])
+def test_a_run_that_adds_records_takes_only_options_of_a_stream(name, shown):
+    made = job.Export(paths=("in",), out="out", options={name: "true"}, conf={})
+    with pytest.raises(UsageError, match=f"^{shown} cannot be combined with --incremental or --follow$"):
+        Follower(made, job.Listener(print, print))
+
+
+def test_an_export_writes_only_records():
+    with pytest.raises(UsageError, match=r"^option output: an export writes records$"):
+        job.source_options(job.Export(paths=("in",), out="out", options={"output": "damaged"}, conf={}))
+
+
 def test_a_run_that_adds_records_has_no_mode():
     made = job.Export(paths=("in",), out="out", options={}, conf={}, mode="append")
     with pytest.raises(UsageError, match=r"^--mode append cannot be combined with --incremental or --follow$"):

@@ -77,9 +77,13 @@ class Follower:
         if export.mode != "error":
             raise UsageError(f"--mode {export.mode} cannot be combined with --incremental or --follow")
         self._export, self._listener = export, listener
-        self._options = job.source_options(export)
-        if self._options.kafka is not None:
-            raise UsageError(f"option {self._options.kafka.asked} cannot be combined with --incremental or --follow")
+        options = self._options = job.source_options(export)
+        unfit = {"--dedupe": options.dedupe, "option remote": options.remote}
+        if options.kafka is not None:
+            unfit[f"option {options.kafka.asked}"] = True
+        for option, is_given in unfit.items():
+            if is_given:
+                raise UsageError(f"{option} cannot be combined with --incremental or --follow")
         self._done = job.Summary(0, 0, 0, 0, 0, 0, 0)
         self._files: set[str] = set()
         self._lost: list[str] = []

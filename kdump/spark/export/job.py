@@ -270,6 +270,8 @@ def _exported(
 def source_options(export: Export) -> words.SourceOptions:
     """Return the options of the source, with PERMISSIVE as the default mode. Raises UsageError."""
     options = words.parse({"mode": words.PERMISSIVE, **export.options, "paths": json.dumps(export.paths)})
+    if options.output != words.RECORDS:
+        raise UsageError("option output: an export writes records")
     if options.kafka is not None:
         options = replace(options, kafka=options.kafka.for_batch())
     if SUBJECT not in export.partition_by:
