@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import re
-from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from kdump.answers.coordinator import coordinator_partition, topic_partitions
-from kdump.answers.groups.collector import HELP, QUESTION, RANKS_ALONE, ConsumerGroups, feed_groups
+from kdump.answers.groups.collector import HELP, QUESTION, RANKS_ALONE, ConsumerGroups, feed_groups, unknown_groups
 from kdump.answers.metadata.image import partition_count
 from kdump.command_line import option_values
 from kdump.command_line import options as shared
 from kdump.command_line.answering import Answering, inputs
 from kdump.command_line.question_command import CommandAsking, options_of, taken
-from kdump.errors import ExitStatus, UnreadableError, UsageError, first_of, many
+from kdump.errors import ExitStatus, UnreadableError, UsageError, many
 from kdump.internal_topics import consumer_offsets
 from kdump.log_dirs.finder import Wanted
 from kdump.output.stdout import open_output
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
 
 RESET: Final = "reset-csv"
 _GLOB: Final = re.compile(r"[*?\[]")
-_MANY: Final = 5
 
 
 @click.command("groups", help=HELP)
@@ -74,33 +72,24 @@ def command(**given: Any) -> int:
 
 
 def _note_absent(run: Answering, found: Sequence[Partition], count: int | None, groups: Sequence[str]) -> None:
-    """Note the partitions of ``__consumer_offsets`` that the paths lack. ``count`` is the number of all, if known.
+    """Print the notes of :func:`unknown_groups`.
 
     The exit status becomes 1 with -o reset-csv if all are absent, or if some are and no --group is given. If only some
     are, it also becomes 1 for a --group (no glob) of an absent partition, if ``count`` is known.
     """
+    for text in unknown_groups(found, count):
+        run.session.note(text)
     topic = consumer_offsets.TOPIC
     here = {partition.partition for partition in found if partition.topic == topic and partition.partition is not None}
     if not here:
         if run.output == RESET:
             run.session.statuses.add(ExitStatus.UNREADABLE)
-        if found:
-            run.session.note(
-                f"these paths have no partition of {topic}, so no group is known: name the log dirs of this topic too"
-            )
         return
     partitions = topic_partitions(here, count)
     if not partitions.missing:
         return
-    whole = partitions.whole
-    named = first_of([*map(str, islice(partitions.absent(), _MANY))], _MANY, partitions.missing)
-    least = "" if count is not None else "at least "
-    run.session.note(
-        f"{len(here)} of {least}{whole} partitions of {topic} are in these paths (absent: {named}). Groups of the "
-        "absent partitions are unknown: name the log dirs of these partitions too"
-    )
     for group in groups:
-        partition = coordinator_partition(group, whole)
+        partition = coordinator_partition(group, partitions.whole)
         if count is not None and partition not in partitions.here and not _GLOB.search(group):
             run.session.fail(
                 UnreadableError(

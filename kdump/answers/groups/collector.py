@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import base64
 from dataclasses import dataclass, field
+from itertools import islice
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from kdump.answers.collector import Collector, Needs, Reading, keep_best
+from kdump.answers.coordinator import topic_partitions
 from kdump.answers.groups.coordinator_log import CoordinatorLog, ShareStateLog, TopicLogs
 from kdump.answers.groups.group_records import DEFAULT_RETENTION_MS, expires_at, read_group, simple_group
 from kdump.answers.groups.lines import (
@@ -25,10 +27,10 @@ from kdump.answers.groups.lines import (
 )
 from kdump.answers.groups.writers import GroupWriters
 from kdump.answers.log_dir_pass import size_after
-from kdump.answers.metadata.image import topic_names
+from kdump.answers.metadata.image import partition_count, topic_names
 from kdump.answers.producer_state import ProducerReplay
 from kdump.answers.question import LineTable, LogQuestion, option
-from kdump.errors import UsageError
+from kdump.errors import UsageError, first_of
 from kdump.formats.partition_metadata import ZERO_ID, id_text
 from kdump.internal_topics import cluster_metadata, consumer_offsets, share_group_state
 from kdump.internal_topics.decode import decode
@@ -53,6 +55,7 @@ if TYPE_CHECKING:
 
 
 NEAR: Final = 4 << 20
+_MANY: Final = 5
 
 
 class StableEnd(NamedTuple):
@@ -485,6 +488,29 @@ def feed_groups(collector: Collector, found: Sequence[Partition], feed: Feed) ->
         feed(collector.ends, found)
 
 
+def unknown_groups(found: Iterable[Partition], count: int | None) -> Iterator[str]:
+    """Yield a note if ``found`` lacks some of the ``count`` (None: unknown) partitions of ``__consumer_offsets``."""
+    topics = {one.topic for one in found}
+    here = {one.partition for one in found if one.topic == consumer_offsets.TOPIC and one.partition is not None}
+    partitions = topic_partitions(here, count)
+    if topics and not here:
+        yield (
+            f"these paths have no partition of {consumer_offsets.TOPIC}, so no group is known: name the log dirs of "
+            "this topic too"
+        )
+    elif here and partitions.missing:
+        named = first_of([*map(str, islice(partitions.absent(), _MANY))], _MANY, partitions.missing)
+        least = "" if count is not None else "at least "
+        yield (
+            f"{len(here)} of {least}{partitions.whole} partitions of {consumer_offsets.TOPIC} are in these paths "
+            f"(absent: {named}). Groups of the absent partitions are unknown: name the log dirs of these partitions too"
+        )
+
+
+def _notes(asking: Asking, _: Collector) -> Iterator[str]:
+    return unknown_groups(asking.found, partition_count(asking.image, consumer_offsets.TOPIC))
+
+
 RANKS_ALONE: Final = "--top ranks groups: it cannot be combined with --history, --stable or -o reset-csv"
 QUESTION: Final = LogQuestion(
     "groups",
@@ -492,6 +518,7 @@ QUESTION: Final = LogQuestion(
     GroupsOptions,
     (GroupLine, CommittedLine, CommitLine, MissingLine, UnreadLine, WriterLine),
     _collector,
+    notes=_notes,
     feed=feed_groups,
     tables=(
         LineTable("groups", GroupLine),

@@ -1,5 +1,6 @@
 """Lag: log ends, last stable offsets, recreated topics, share partitions."""
 
+import kdump
 from kdump.answers.groups.collector import NEAR, ConsumerGroups, GroupsWanted, LogEnds
 from kdump.formats import offset_index, producer_snapshot
 from kdump.formats.offset_index import OffsetPosition
@@ -168,3 +169,13 @@ def test_a_share_partition_of_an_unknown_topic_keeps_its_id(tmp_path):
         3,
         None,
     )
+
+
+def test_absent_partitions_of_the_coordinators_topic_are_noted_in_python_and_sql(tmp_path):
+    path = write(tmp_path, batches((KEY, commit_value(5))), topic="__consumer_offsets", partition=1)
+    note = (
+        "1 of at least 2 partitions of __consumer_offsets are in these paths (absent: 0). Groups of the absent "
+        "partitions are unknown: name the log dirs of these partitions too"
+    )
+    assert kdump.groups(path).notes == (note,)
+    assert kdump.sql("from group_offsets", path).notes == (note,)
