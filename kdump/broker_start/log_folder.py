@@ -26,7 +26,6 @@ from kdump.log_dirs import file_names
 from kdump.log_dirs.files import read_file
 from kdump.log_dirs.finder import Finder, Wanted
 from kdump.log_dirs.local import LOCAL
-from kdump.primitives.wire import INT32_MAX
 from kdump.recovery import MAX_OFFSET, first_recovered
 
 if kernel.COMPILED:
@@ -260,8 +259,8 @@ class LogFolder:
     def partition(self) -> "Partition":
         """The folder as a partition: regular files only, with ``.swap``, ``.cleaned`` and ``.deleted`` segments."""
         if self.listed is not None:
-            found = self.listed.segments
-            return self.listed._replace(segments=tuple([each for each in found if not each.special]))
+            found = tuple([each for each in self.listed.segments if not each.special])
+            return self.listed if len(found) == len(self.listed.segments) else self.listed._replace(segments=found)
         finder = Finder(Wanted(leftovers=True, max_batch_bytes=self.limit))
         name = file_names.Name(self.parsed.topic, self.parsed.partition)
         regular = [entry for entry in self.inside.values() if entry.is_regular]
@@ -323,8 +322,7 @@ class Loading(NamedTuple):
 def load(folder: LogFolder, how: Loading) -> LogStart:
     """Return the result of loading the log of a folder. Raises UnreadableError and :class:`StopsError`."""
     known, may_overflow = how.known, how.may_overflow(folder)
-    is_large = any(entry.size > INT32_MAX for entry in folder.inside.values())
-    if not (may_overflow or is_large) and (loaded := _loaded_unchanged(folder, how)) is not None:
+    if not may_overflow and (loaded := _loaded_unchanged(folder, how)) is not None:
         return loaded
     if not known.has_sound_files:
         folder.epochs  # noqa: B018  the broker reads this file first

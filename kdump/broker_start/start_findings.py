@@ -533,9 +533,12 @@ class _StartFindings:
 
     def _held(self, log: LogStart) -> LogStart | None:
         """Return the -stray folder with most records of a log's partition and topic id. Its finding reports them."""
-        found, ids = self.by_partition[log.topic, log.partition], {None, self._topic_id(log)}
-        strays = [each for each in found if _named_stray(each) and each.topic_id in ids and self._records(each)]
-        return max(strays, key=self._records, default=None)
+        found = [
+            each
+            for each in self.by_partition[log.topic, log.partition]
+            if _named_stray(each) and each.topic_id in {None, self._topic_id(log)} and self._records(each)
+        ]
+        return max(found, key=self._records, default=None)
 
     def _created(self, log: LogStart) -> Iterator[Finding]:
         name = f"{log.topic}-{log.partition}"
@@ -589,15 +592,14 @@ class _StartFindings:
 
     def _ahead_of(self, log: LogStart) -> LogStart | None:
         """Return the -future folder that has records after the end of the partition's current log, if there is one."""
-        end, ids = log.log_end_offset or 0, {None, self._topic_id(log)}
         found = [
             each
             for each in self.by_partition[log.topic, log.partition]
             if each.outcome is StartOutcome.FUTURE
             and not _has(each, Code.PROMOTED)
-            and each.topic_id in ids
+            and each.topic_id in {None, self._topic_id(log)}
             and self._records(each)
-            and self._end(each) > end
+            and self._end(each) > (log.log_end_offset or 0)
         ]
         return max(found, key=self._end, default=None)
 
@@ -819,7 +821,6 @@ class _StartFindings:
         evidence = {**facts.evidence, **{what: at for what, at in checkpoints.items() if is_credible(at)}}
         end = log.log_end_offset if facts.end is None else max(facts.end, log.log_end_offset or 0)
         most = max(evidence.values(), default=0)
-        is_in_stray = not self._records(log) and self._held(log) is not None
         is_clean = log.log_dir in self.start.clean
         beyond = {what: offset for what, offset in evidence.items() if offset > (end or 0)}
         mark = log.high_watermark if len(self.context.replicas.get((log.topic, log.partition), ())) == 1 else None
@@ -834,7 +835,9 @@ class _StartFindings:
                 offset=end,
                 found=most,
             )
-        elif end is not None and most > end and not facts.is_reported and not is_in_stray:
+        elif (
+            end is not None and most > end and not facts.is_reported and (self._records(log) or self._held(log) is None)
+        ):
             copy = "" if is_clean else COPY_OF_A_RUNNING_BROKER
             finding = Finding(
                 level=Level.LOG,

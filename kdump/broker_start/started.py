@@ -373,10 +373,11 @@ def _closed(partitions: Sequence[Partition]) -> set[str]:
         sizes = _index_sizes(part)
         if sizes is None:
             continue
-        if part.log_dir not in replaced_in:
-            replaced_in[part.log_dir] = _moved_away(part)
-        if posixpath.basename(part.folder) not in replaced_in[part.log_dir] or not _are_trimmed(*sizes):
-            by_dir.setdefault(part.log_dir, {})[part.files.shown(part.folder)] = sizes
+        log_dir = part.log_dir
+        if log_dir not in replaced_in:
+            replaced_in[log_dir] = _moved_away(part)
+        if posixpath.basename(part.folder) not in replaced_in[log_dir] or not _are_trimmed(*sizes):
+            by_dir.setdefault(log_dir, {})[part.files.shown(part.folder)] = sizes
     for each in by_dir.values():
         trimmed = {folder for folder, sizes in each.items() if _are_trimmed(*sizes)}
         opened = Counter(sizes for folder, sizes in each.items() if folder not in trimmed)

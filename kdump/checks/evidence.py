@@ -17,7 +17,7 @@ from kdump.log_dirs.file_names import INDEX, INDEX_NAME, LOG, TIME_INDEX
 from kdump.records.record_batch import RecordBatch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from kdump.formats.leader_epoch import EpochEntry
     from kdump.internal_topics.decode import DecodedRecord
@@ -55,15 +55,11 @@ def evidence_of(part: Partition, epochs: Sequence[EpochEntry] | None) -> dict[st
         and file_names.is_padded(stem := entry.name.partition(".")[0])
     ]
     found = {
-        SNAPSHOT: _highest(snapshots),
-        "index file": _highest(base for base, _ in _index_bases(part)),
-        "leader epochs": epochs[-1].start_offset if epochs and is_credible(epochs[-1].start_offset) else 0,
+        SNAPSHOT: snapshots,
+        "index file": [base for base, _ in _index_bases(part)],
+        "leader epochs": [epochs[-1].start_offset] if epochs else [],
     }
-    return {what: offset for what, offset in found.items() if offset}
-
-
-def _highest(offsets: Iterable[int]) -> int:
-    return max(filter(is_credible, offsets), default=0)
+    return {what: max(proven) for what, offsets in found.items() if (proven := list(filter(is_credible, offsets)))}
 
 
 def proves_end(
@@ -112,13 +108,12 @@ def first_evidence_of(part: Partition, epochs: Sequence[EpochEntry] | None) -> d
     found: dict[str, int] = {}
     logs = {posixpath.basename(each.path).partition(f".{LOG}")[0] for each in part.segments}
     bases = _index_bases(part)
-    alone = [base for base, stem in bases if stem not in logs]
     first = next((each.base_offset or 0 for each in part.logs), 0)
-    before = {stem for base, stem in bases if base < first}
-    times = {entry.name: entry.size for entry in part.others} if before else {}
-    if before and all(times.get(f"{stem}.{TIME_INDEX}") == 0 for stem in before):
-        return {}
-    if alone:
+    if before := {stem for base, stem in bases if base < first}:
+        times = {entry.name: entry.size for entry in part.others}
+        if all(times.get(f"{stem}.{TIME_INDEX}") == 0 for stem in before):
+            return {}
+    if alone := [base for base, stem in bases if stem not in logs]:
         found["index file"] = min(alone)
     if epochs:
         found["leader epochs"] = epochs[0].start_offset

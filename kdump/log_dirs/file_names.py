@@ -124,6 +124,7 @@ SEGMENT_NAME: Final = NamePattern(rf"{STEM}\.{LOG}(?P<state>\.{_any(DELETED, CLE
 _COPY_NAME: Final = NamePattern(rf"(?P<offset>\d{{1,20}})\.{LOG}.+")
 LEFTOVER_ENDS: Final = (f".{DELETED}", f".{CLEANED}", f".{SWAP}")
 """The ends of the names of segments that are not part of a live log."""
+_READ_ENDS: Final = (f".{LOG}", *LEFTOVER_ENDS)
 INDEX_NAME: Final = NamePattern(rf"{STEM}\.(?P<suffix>{'|'.join(INDEXES)})")
 KRAFT_SNAPSHOT_NAME: Final = NamePattern(rf"(?P<offset>\d{{20}})-(?P<epoch>\d{{10}})\.{KRAFT_SNAPSHOT}")
 SIBLING_NAME: Final = NamePattern(
@@ -199,7 +200,7 @@ def ignored_base(name: str) -> int | None:
 
     A broker looks only at the end of a name (``LogFileUtils.isLogFile``, ``LogLoader``).
     """
-    found = None if name.endswith((f".{LOG}", *LEFTOVER_ENDS)) else _COPY_NAME.fullmatch(name)
+    found = None if name.endswith(_READ_ENDS) else _COPY_NAME.fullmatch(name)
     return None if found is None else int(found["offset"])
 
 

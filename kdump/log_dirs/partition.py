@@ -13,7 +13,7 @@ from kdump.log_dirs import file_names
 from kdump.log_dirs.files import Entry, Files, OpenSource, Source, read_file, read_index
 from kdump.log_dirs.local import LOCAL
 from kdump.primitives.compression import DEFAULT_LIMIT
-from kdump.primitives.wire import Bytes
+from kdump.primitives.wire import INT32_MAX, Bytes
 
 if TYPE_CHECKING:
     from kdump.formats.leader_epoch import EpochEntry
@@ -143,14 +143,14 @@ class Partition(NamedTuple):
 
     @property
     def is_plain(self) -> bool:
-        """Whether the folder has only segments with an index, and PLAIN_NAME files: no ``.txnindex``, no ``.swap``."""
+        """Whether the folder has only segments with an index, and PLAIN_NAME files, each below 2 GiB: no ``.swap``."""
         if self.folders or not self.is_listed:
             return False
         for each in self.segments:
             named = each.path.endswith(f"/{each.base_offset or 0:0{file_names.PADDED}}.{file_names.LOG}")
-            if not named or each.special or file_names.INDEX not in each.siblings:
+            if not named or each.special or each.size > INT32_MAX or file_names.INDEX not in each.siblings:
                 return False
-        return all(file_names.PLAIN_NAME.fullmatch(each.name) for each in self.others)
+        return all(each.size <= INT32_MAX and file_names.PLAIN_NAME.fullmatch(each.name) for each in self.others)
 
     @property
     def state_dir(self) -> str:
