@@ -7,7 +7,6 @@ several processes or Spark tasks give the same answer as one process.
 
 from __future__ import annotations
 
-import posixpath
 from dataclasses import fields, is_dataclass
 from enum import IntEnum
 from functools import cache
@@ -66,9 +65,9 @@ class Place(NamedTuple):
             parsed[segment.path] = end_of_segment(segment)
         return parsed[segment.path]
 
-    def known(self, path: str) -> Any:
+    def known(self, name: str) -> Any:
         """Return the content of a file beside the log if a check of the place has parsed it, else None."""
-        return None if self.parsed is None else self.parsed.get(posixpath.basename(path))
+        return None if self.parsed is None else self.parsed.get(name)
 
     @property
     def key(self) -> tuple[str, int] | None:
@@ -84,7 +83,7 @@ class Place(NamedTuple):
     @property
     def high_watermark(self) -> int | None:
         """The high watermark in the checkpoint, or None. A running broker writes the checkpoint every few seconds."""
-        return None if self.key is None else self.log_dir.high_watermarks.get(self.key)
+        return self.log_dir.high_watermarks.get((self.partition.topic, self.partition.partition))
 
     def of_deleted_topic(self, current_ids: Mapping[str, CurrentId]) -> str:
         """Return a note if ``current_ids`` has another id for the topic's name than the folder, else "".
@@ -114,7 +113,7 @@ class Place(NamedTuple):
     @property
     def log_start(self) -> int | None:
         """The log start offset in the checkpoint, or None: then it is the first base offset, local or remote."""
-        return None if self.key is None else self.log_dir.log_starts.get(self.key)
+        return self.log_dir.log_starts.get((self.partition.topic, self.partition.partition))
 
     @property
     def first_offset(self) -> int:
@@ -128,9 +127,10 @@ class Place(NamedTuple):
         It is the log start offset in the checkpoint, else ``first``; at least ``first`` if ``is_remote`` is False. Only
         tiered topics start below it (LogManager.checkpointLogStartOffsetsInDir). ``is_remote`` None: unknown.
         """
-        if self.log_start is None:
+        start = self.log_start
+        if start is None:
             return first
-        return max(self.log_start, first) if is_remote is False else self.log_start
+        return max(start, first) if is_remote is False else start
 
 
 class Collector:

@@ -13,7 +13,7 @@ from kdump.answers.collector import Needs, Place, Reading
 from kdump.errors import DamageError, Reporter, UnreadableError, discard
 from kdump.log_dirs.log_dir_state import LogDirStates
 from kdump.log_dirs.partition import task_groups
-from kdump.records.record_batch import Batches, RecordBatch
+from kdump.records.record_batch import Batches
 from kdump.segments import log_end, resync
 from kdump.segments.index_lookup import Seeker
 from kdump.segments.log_end import SegmentEnd
@@ -67,7 +67,7 @@ class LogDirPass:
         reading, offsets = [], []
         for collector in self.collectors:
             try:
-                if note := place.of_deleted_topic(collector.current_ids):
+                if collector.current_ids and (note := place.of_deleted_topic(collector.current_ids)):
                     self._report.note(note)
                     continue
                 needs = collector.begin(place)
@@ -94,20 +94,20 @@ class LogDirPass:
 
     def feed(self, reading: Sequence[Collector], segment: Segment, region: Region) -> None:
         if isinstance(region, Batches):
+            is_run = region.batch_count > 1
+            is_control = is_run and region.first.is_control
             for collector in reading:
-                together = region.batch_count > 1 and (collector.takes_control_runs or not region.first.is_control)
-                taken = collector.add(region) if together else 0
+                taken: int | None = 0
+                if is_run and (collector.takes_control_runs or not is_control):
+                    taken = collector.add(region)
                 for batch in () if taken is None else region.batches(taken):
-                    self._add(collector, segment, batch)
+                    try:
+                        collector.add(batch)
+                    except DamageError as damage:
+                        self._report.damage(f"{segment.name}: byte {batch.position}: {damage.reason}")
         elif isinstance(region, Damage | Trailing):
             for collector in reading:
                 collector.lose(region)
-
-    def _add(self, collector: Collector, segment: Segment, batch: RecordBatch) -> None:
-        try:
-            collector.add(batch)
-        except DamageError as damage:
-            self._report.damage(f"{segment.name}: byte {batch.position}: {damage.reason}")
 
     def regions(self, segment: Segment, *, is_last: bool, since: int = 0, runs: RunKinds = DATA) -> Iterator[Region]:
         """Yield the regions of a segment, and report damage. ``runs``: the kinds of batches to yield as runs.

@@ -63,7 +63,7 @@ class LogEvents(Collector):
             first = batches.first
             self._add("segment", first.max_timestamp, first.base_offset, f"segment {first.base_offset} begins")
             self._is_new = False
-        if batches.least(_EPOCH) != batches.greatest(_EPOCH) or batches.field(_EPOCH, 0) != self._epoch:
+        if not batches.least(_EPOCH) == batches.greatest(_EPOCH) == self._epoch:
             self._epochs(batches)
         if (newest := batches.last.max_timestamp) >= 0:
             self._time = newest

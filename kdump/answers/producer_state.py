@@ -49,22 +49,19 @@ class Producer:
 class ProducerState:
     """The producers of a partition at an offset. Callers add batches in offset order."""
 
-    def __init__(self) -> None:
-        self.producers: dict[int, Producer] = {}
-        self._replay = Replay()
-
-    @property
-    def open(self) -> dict[int, OpenTransaction]:
-        """The open transactions by producer id."""
-        return self._replay.open
-
-    def load(self, entries: tuple[ProducerEntry, ...]) -> None:
+    def __init__(self, entries: Sequence[ProducerEntry] = ()) -> None:
+        """Begin with the producers of a snapshot."""
         self.producers = {entry.producer_id: _producer(entry) for entry in entries}
         self._replay = Replay(
             OpenTransaction(entry.producer_id, entry.epoch, entry.current_txn_first_offset)
             for entry in entries
             if entry.has_open_transaction
         )
+
+    @property
+    def open(self) -> dict[int, OpenTransaction]:
+        """The open transactions by producer id."""
+        return self._replay.open
 
     def add(self, batches: Batches) -> EndedTransaction | None:
         """Add the next batches. If they end a transaction, return it. Raises DamageError for an invalid marker."""
@@ -140,7 +137,7 @@ class ProducerReplay:
 
     def __init__(self, place: Place, before: int | None = None) -> None:
         """With ``before``, begin with the newest valid snapshot up to this offset, and use no later one."""
-        self.state = ProducerState()
+        self.state: ProducerState
         self.since = 0
         """The offset of the last snapshot that was used, or 0: earlier batches need not be added."""
         self.end_offset = 0
@@ -159,6 +156,8 @@ class ProducerReplay:
                 continue
             self._take(snapshot)
             break
+        else:
+            self.state = ProducerState()
         if before is not None:
             self._later.clear()
         self.end_offset = max(self.since, self._last_base if before is None else 0)
@@ -217,7 +216,7 @@ class ProducerReplay:
         self._later.clear()
 
     def _take(self, snapshot: ProducerSnapshot) -> None:
-        self.state.load(snapshot.entries)
+        self.state = ProducerState(snapshot.entries)
         self.doubted.clear()
         self.since = snapshot.offset
         self.from_snapshot = True
@@ -246,7 +245,7 @@ def _snapshots(place: Place) -> Iterator[ProducerSnapshot]:
     for offset in sorted(found, reverse=True):
         path = partition.files.shown(found[offset])
         try:
-            if (known := place.known(found[offset])) is not None:
+            if (known := place.known(posixpath.basename(found[offset]))) is not None:
                 yield ProducerSnapshot(offset, path, known)
                 continue
             data = read_file(partition.files, found[offset])

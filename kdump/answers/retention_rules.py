@@ -9,6 +9,7 @@ KIP-107 (log start, 0.11), KIP-405 (remote storage, 3.6), KAFKA-12177 (order, 3.
 
 from __future__ import annotations
 
+import posixpath
 from dataclasses import dataclass, replace
 from itertools import compress
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
@@ -70,8 +71,8 @@ def log_facts(place: Place, newest: int = -1) -> LogFacts:
     """
     segments = tuple(_facts(place, newest))
     first = segments[0].base_offset if segments else 0
-    log_start = first if place.log_start is None else max(first, place.log_start)
-    return LogFacts(segments, log_start, place.high_watermark)
+    start = place.log_start
+    return LogFacts(segments, first if start is None else max(first, start), place.high_watermark)
 
 
 def unclean_end(place: Place) -> Segment | None:
@@ -126,7 +127,7 @@ def _last_indexed(place: Place, segment: Segment) -> int:
     path = segment.siblings.get("timeindex")
     if path is None:
         return -1
-    known: int | None = place.known(path)
+    known: int | None = place.known(posixpath.basename(path))
     if known is not None:
         return known
     entry = TimeIndex.layout

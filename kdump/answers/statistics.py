@@ -210,9 +210,10 @@ class PartitionSums:
     control: int = 0
     records: RecordSums | None = None
 
-    def add(self, batches: BatchColumns) -> None:
-        number = len(batches.counts)
-        self.codecs.setdefault(batches.codec, Sum()).add(number, sum(batches.counts), sum(batches.sizes))
+    def add(self, batches: BatchColumns, whole: tuple[int, int, int]) -> None:
+        """Add batches. ``whole`` is their number, and the number of their records and bytes."""
+        number = whole[0]
+        self.codecs.setdefault(batches.codec, Sum()).add(*whole)
         self.records_per_batch.update(batches.counts)
         self.bytes_per_batch.update(batches.sizes)
         first = min((time for time in batches.first_times if time >= 0), default=self.first)
@@ -281,11 +282,11 @@ class Statistics(Collector):
         return taken
 
     def _take(self, partition: PartitionSums, batches: BatchColumns) -> None:
-        partition.add(batches)
+        whole = len(batches.counts), sum(batches.counts), sum(batches.sizes)
+        partition.add(batches, whole)
         if self._is_spare:
             return
         topic = partition.topic
-        whole = len(batches.counts), sum(batches.counts), sum(batches.sizes)
         if len(set(batches.producers)) == 1:
             self._producers[topic, batches.producers[0]].add(*whole)
         else:
@@ -370,6 +371,9 @@ def spread(counts: Counter[int]) -> Spread | None:
     whole = counts.total()
     if not whole:
         return None
+    if len(counts) == 1:  # as in each of many small partitions
+        number = next(iter(counts))
+        return Spread(float(number), number, number)
     mean = sum(map(mul, counts.keys(), counts.values())) / whole
     numbers = sorted(counts)
     ranks = list(accumulate(map(counts.__getitem__, numbers)))

@@ -7,6 +7,7 @@ command line. Source: Kafka's classes TopicConfig, LogConfig and ServerTopicConf
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kdump.errors import UsageError
@@ -101,7 +102,7 @@ class TopicConfig(NamedTuple):
     @property
     def policies(self) -> frozenset[str]:
         """The policies: delete, compact, both, or none (KIP-1150)."""
-        return frozenset(word.strip() for word in self.cleanup_policy.strip("[]").split(",") if word.strip())
+        return _policies(self.cleanup_policy)
 
     def sources(self, keys: Sequence[str]) -> dict[str, str]:
         return {key: self.settings[key].source for key in keys}
@@ -222,6 +223,12 @@ def _parses(key: str, value: str) -> bool:
     return True
 
 
+@lru_cache(1 << 8)
+def _policies(value: str) -> frozenset[str]:
+    return frozenset(word.strip() for word in value.strip("[]").split(",") if word.strip())
+
+
+@lru_cache(1 << 8)  # the partitions of a topic have the same configs
 def _number(key: str, value: str) -> float:
     """Return the number in a value (ConfigDef.parseType). Raises ValueError."""
     if "." in KEYS[key].default:

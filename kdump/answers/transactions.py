@@ -138,7 +138,7 @@ class _Open(NamedTuple):
     """Whether its marker may be in unreadable bytes."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Replica:
     """The facts of one replica. ``is_old``: a broker before 3.0 wrote its files."""
 

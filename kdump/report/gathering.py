@@ -130,7 +130,7 @@ class ReportPass:
         for partition in partitions:
             log = live(partition)
             if self._asked.takes(Name(partition.topic, partition.partition)):
-                self._partition(self._files.place(partition)._replace(parsed={}), log)
+                self._partition(self._files.place(partition), log)
             elif log is not None and log.topic in ALSO:
                 self._coordinators.partition(self._coordinators.place(log))
                 self._progress(log.size)
@@ -138,7 +138,9 @@ class ReportPass:
     def _partition(self, place: Place, log: Partition | None) -> None:
         partition = place.partition
         if partition.segments or holds_a_log(partition.others, log_dirs=True):
-            tap = None if log is None else PassTap(self._logs, place._replace(partition=log))
+            tap = None
+            if log is not None:
+                tap = PassTap(self._logs, place if log is partition else place._replace(partition=log))
             checked = whole_partition.check(partition, self._into.how, self.dirs, self._progress, tap)
             if tap is not None:
                 tap.close()
@@ -152,8 +154,8 @@ def live(partition: Partition) -> Partition | None:
     """Return a partition without .deleted, .cleaned and .swap files; None for a leftover folder or without a topic."""
     if partition.topic is None or leftover_state(partition.folder):
         return None
-    kept = tuple(segment for segment in partition.segments if not segment.path.endswith(LEFTOVER_ENDS))
-    return partition._replace(segments=kept)
+    kept = tuple([segment for segment in partition.segments if not segment.path.endswith(LEFTOVER_ENDS)])
+    return partition if len(kept) == len(partition.segments) else partition._replace(segments=kept)
 
 
 def live_of(partitions: Iterable[Partition]) -> list[Partition]:

@@ -66,7 +66,8 @@ class Replay:
         self._firsts: list[tuple[int, int]] = []
         self._undo: list[tuple[int, OpenTransaction | None]] | None = None
         self._marked_end: int | None = None
-        self._sort()
+        if self.open:
+            self._sort()
 
     def mark(self) -> None:
         """Record all later changes, so that :meth:`restore` can undo them."""
