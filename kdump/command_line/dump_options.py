@@ -286,6 +286,11 @@ class DumpOptions:
         return any(number is not None for number in (self.limit, self.head, self.tail))
 
     @property
+    def per_partition(self) -> int | None:
+        """About the number of records that are read in each partition; None for all, also if a filter reads them."""
+        return None if self.filter.looks_into_records else self.tail if self.head is None else self.head
+
+    @property
     def counting(self) -> bool:
         """Whether --count is given, without --batches, --limit, --head and --tail."""
         return self.count and not self.batches and not self.stops_early
@@ -301,7 +306,8 @@ class DumpOptions:
             self.stats
             or self.begin is not None
             or self.redact_fields
-            or self.stops_early
+            or self.limit is not None
+            or self.head == 0
             or self.follow
             or self.output in WHOLE
             or self.paint is not None

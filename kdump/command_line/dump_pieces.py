@@ -19,7 +19,7 @@ from kdump.parallel.turns import Forks
 from kdump.segments import resync
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from kdump.command_line.dump_run import Dump
     from kdump.log_dirs.partition import Partition, Segment
@@ -29,7 +29,10 @@ if TYPE_CHECKING:
 
 
 class Piece(NamedTuple):
-    """Segments of partitions in order, or one part of a large segment (``ends_segment``: its last). Size in bytes."""
+    """Segments of partitions in order, or one part of a large segment (``ends_segment``: its last). Size in bytes.
+
+    With --head and --tail a piece has all segments of its partitions, because their records are counted together.
+    """
 
     runs: list[tuple[Partition, tuple[Segment, ...]]]
     size: int
@@ -41,24 +44,39 @@ def pieces(partitions: Sequence[Partition], *, cut: bool, unpacks: bool) -> list
     """Return the pieces in order. ``cut`` divides large local segments; ``unpacks`` makes compressed parts smaller."""
     found: list[Piece] = []
     runs: list[tuple[Partition, tuple[Segment, ...]]] = []
-    size = 0
+    size = cost = 0
     for partition in partitions:
         run: list[Segment] = []
         for segment in partition.segments:
             cuts = _parts(segment, unpacks=unpacks) if cut else []
-            if size and (cuts or size + segment.size > costs.CHUNK):
+            own = costs.OPENING + segment.size
+            if cost and (cuts or cost + own > costs.CHUNK):
                 found.append(Piece([*runs, (partition, tuple(run))] if run else runs, size))
-                runs, run, size = [], [], 0
+                runs, run, size, cost = [], [], 0, 0
             only: list[tuple[Partition, tuple[Segment, ...]]] = [(partition, (segment,))]
             found += [Piece(only, part.stop - part.start, part, part is cuts[-1]) for part in cuts]
             if not cuts:
                 run.append(segment)
-                size += segment.size
+                size, cost = size + segment.size, cost + own
         if run:
             runs.append((partition, tuple(run)))
     if runs:
         found.append(Piece(runs, size))
     return found
+
+
+def whole_pieces(partitions: Iterable[Partition], per_partition: int | None) -> Iterator[Piece]:
+    """Yield pieces of whole partitions. ``per_partition``: see :func:`costs.size_to_print`."""
+    runs: list[tuple[Partition, tuple[Segment, ...]]] = []
+    cost = 0
+    for partition in partitions:
+        runs.append((partition, partition.segments))
+        cost += costs.OPENING + costs.size_to_print(partition, per_partition)
+        if cost >= costs.CHUNK:
+            yield Piece(runs, 0)
+            runs, cost = [], 0
+    if runs:
+        yield Piece(runs, 0)
 
 
 def _parts(segment: Segment, *, unpacks: bool) -> list[SegmentPart]:
@@ -134,7 +152,7 @@ class PieceWork:
         if piece.part is not None:
             return self._part(piece, SegmentPart(piece.part.start, piece.part.stop), start, turn)
         turn.when_come(self._hear)
-        items = (item for run in piece.runs for item in self._reader.read(*run))
+        items = (item for run in piece.runs for item in self._dump.stream(self._reader, *run))
         found, records = self._dump.print_items(items, self._printer)
         return PrintedPiece(self._reported(turn), found, records, piece.size)
 
@@ -192,9 +210,13 @@ def print_pieces(dump: Dump, partitions: Sequence[Partition], jobs: int, out: Bi
     progress, run.progress = run.progress, session.Progress()
     reader = dump.reader()
     _read_shared(dump, reader, partitions, jobs)
-    unpacks = dump.options.effort is not costs.Effort.HEADERS
-    found = pieces(partitions, cut=not dump.options.filter.is_bounded, unpacks=unpacks)
-    if not dump.options.count:
+    options = dump.options
+    if options.stops_early:
+        found = [*whole_pieces(partitions, options.per_partition)]
+    else:
+        unpacks = options.effort is not costs.Effort.HEADERS
+        found = pieces(partitions, cut=not options.filter.is_bounded, unpacks=unpacks)
+    if not options.count:
         dump.printer(out).begin()
     out.flush()
     last = PrintedSoFar(run.reported)
@@ -211,13 +233,14 @@ def _read_shared(dump: Dump, reader: PartitionReader, partitions: Sequence[Parti
     if dump.decoder is not None:
         dump.decoder.store  # noqa: B018  so that it is read and reported only once
     committed = dump.options.filter.committed
-    shared: list[Partition] = []
-    for partition in partitions:
-        reader.checkpoints.facts(partition)
-        if partition.size > costs.TRANSACTIONS and (
-            committed or (reader.outcomes and costs.is_transactional(partition))
-        ):
-            shared.append(partition)
+    for one_of_log_dir in {(each.files, each.log_dir): each for each in partitions if each.topic is not None}.values():
+        reader.checkpoints.facts(one_of_log_dir)
+    shared = [
+        partition
+        for partition in partitions
+        if partition.size > costs.TRANSACTIONS
+        and (committed or (reader.outcomes and costs.is_transactional(partition)))
+    ]
     if shared:
         _follow_ahead(reader, shared, jobs)
 

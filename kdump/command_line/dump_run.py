@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from kdump.arrow.stream import RowStream
     from kdump.arrow.typed import TypedColumns
     from kdump.command_line.dump_options import DumpOptions
-    from kdump.log_dirs.partition import Partition
+    from kdump.log_dirs.partition import Partition, Segment
     from kdump.log_reader.region_stream import ReadStats
     from kdump.printers.output_formats import Printer
     from kdump.schemas.decoder import PayloadDecoder
@@ -116,10 +116,15 @@ class Dump:
         self.bytes += partition.size
         return partition
 
-    def stream(self, reader: PartitionReader, partition: Partition) -> Iterator[SelectedBatch | DamagedRange]:
+    def stream(
+        self, reader: PartitionReader, partition: Partition, only: tuple[Segment, ...] | None = None
+    ) -> Iterator[SelectedBatch | DamagedRange]:
+        """Yield the items of a partition up to --head, or from --tail on. Without these: ``only`` of some segments."""
         if self.options.tail is not None:
             return reader.tail(partition, self.options.tail)
-        return self.first(reader.read(partition), self.options.head)
+        if self.options.head is not None:
+            return self.first(reader.read(partition), self.options.head)
+        return reader.read(partition, only)
 
     def print_items(self, items: Iterable[SelectedBatch | DamagedRange], printer: Printer | None) -> tuple[bool, int]:
         """Print items; report damage. Return whether there were any items, and the number of records (or batches)."""

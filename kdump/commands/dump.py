@@ -197,7 +197,7 @@ def _print(dump: Dump, partitions: Iterable[Partition], paths: Sequence[str]) ->
             dump.run(partitions, out)
         else:
             found = list(partitions)
-            jobs = costs.processes_of_dump(found, options.jobs, options.effort)
+            jobs = costs.processes_of_dump(found, options.jobs, options.effort, options.per_partition)
             if jobs > 1:
                 from kdump.command_line.dump_pieces import print_pieces
 

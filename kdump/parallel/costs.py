@@ -52,6 +52,8 @@ TRANSACTIONS: Final = 64 << 20
 """From this many bytes on, several processes find the outcomes of a partition's transactions faster than one."""
 OPENING: Final = 1 << 18
 """The cost of opening a segment, in bytes that are read in the same time."""
+RECORD: Final = 1 << 10
+"""The assumed size of a record in bytes, if only some records of each partition are read."""
 LARGE_SEGMENTS: Final = 16 << 20
 """From this average size of uncompressed segments (bytes), one process with threads is faster than two processes."""
 
@@ -138,9 +140,18 @@ def is_watched() -> bool:
     return LocalFile.watch is not None
 
 
-def processes(size: int) -> int:
-    """Return the default number of processes: 1 below PRINTING bytes, else one per CHUNK up to MOST and free ones."""
-    return 1 if size < PRINTING else min(free_processors(), MOST, size // CHUNK)
+def processes(size: int, segments: int = 0) -> int:
+    """Return the default number of processes: one per CHUNK, up to MOST and free processors.
+
+    The result is 1 below PRINTING bytes, unless to open this number of ``segments`` takes as long as READING_HEADERS.
+    """
+    cost = size + OPENING * segments
+    return 1 if size < PRINTING and cost < READING_HEADERS else min(free_processors(), MOST, cost // CHUNK)
+
+
+def size_to_print(partition: Partition, per_partition: int | None) -> int:
+    """Return the bytes of a partition that are read for about ``per_partition`` of its records (None: for all)."""
+    return partition.size if per_partition is None else min(partition.size, per_partition * RECORD)
 
 
 def processes_of_segment(jobs: int | None, size: int, is_costly: Callable[[], bool]) -> int:
@@ -153,21 +164,24 @@ def processes_of_segment(jobs: int | None, size: int, is_costly: Callable[[], bo
     return (jobs or processes(size)) if is_costly() else 1
 
 
-def processes_of_dump(partitions: Sequence[Partition], jobs: int | None, effort: Effort) -> int:
+def processes_of_dump(
+    partitions: Sequence[Partition], jobs: int | None, effort: Effort, per_partition: int | None = None
+) -> int:
     """Return the number of processes that print partitions: ``jobs``, or the fastest number for None.
 
     ``jobs`` above 2 is returned unchanged. For 2 and None the result is 1 where one process is as fast: for few
     headers, for few uncompressed bytes without costly work, and for large uncompressed segments whose lines threads can
-    make. The last case needs a single partition, or 2 processes. For None it is also 1 for few bytes, for output to a
-    terminal, for archives and stores, and while the page cache is watched.
+    make. The last case needs a single partition, or 2 processes. For None it is also 1 for few bytes in few segments,
+    for output to a terminal, for archives and stores, and while the page cache is watched. ``per_partition``: see
+    :func:`size_to_print`.
     """
     if jobs is None and (is_terminal() or not _is_shareable(partitions)):
         return 1
-    size = sum(partition.size for partition in partitions)
-    count = jobs or processes(size)
+    size = sum(size_to_print(partition, per_partition) for partition in partitions)
+    segments = sum(len(partition.segments) if per_partition is None else 1 for partition in partitions)
+    count = jobs or processes(size, segments)
     if count == 1 or effort is Effort.COSTLY or jobs not in (None, AS_THREADS):
         return count
-    segments = sum(len(partition.segments) for partition in partitions)
     if effort is Effort.HEADERS:
         return count if size + OPENING * segments >= READING_HEADERS else 1
     has_threads = effort is Effort.LINES and (len(partitions) == 1 or count == AS_THREADS)

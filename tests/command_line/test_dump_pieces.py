@@ -21,7 +21,7 @@ from testing.processes import kdump, patched
 
 SMALL = """
 from kdump.parallel import costs
-costs.CHUNK, costs.PACKED_CHUNK, costs.LARGE_SEGMENTS = 3000, 1000, 1 << 60
+costs.CHUNK, costs.PACKED_CHUNK, costs.LARGE_SEGMENTS, costs.OPENING = 3000, 1000, 1 << 60, 100
 costs.PRINTING, costs.PRINTING_PLAIN, costs.READING_HEADERS = 1, 0, 0
 """
 """As many processes as asked for, each with small parts."""
@@ -185,11 +185,37 @@ def test_many_segments_and_partitions(tmp_path, alike, line):
     alike(line, path=path)
 
 
+@pytest.mark.parametrize("number", ["--head 1", "--head 70", "--tail 1", "--tail 70", "--tail 0"])
+@pytest.mark.parametrize(
+    "words",
+    ["", "--batches", "--count", "-o jsonl", "-o csv --include-damaged", "--key k21", "--on-error stop", "-f %p@%o\\n"],
+)
+def test_the_first_and_last_records_of_each_partition(tmp_path, alike, number, words):
+    """Whole partitions are divided among processes: each may have several segments, damage or no record."""
+    rng = random.Random(72)
+    for partition in range(9):
+        folder = tmp_path / f"t-{partition}"
+        folder.mkdir()
+        for base in range(0, 180, 60 if partition % 2 else 180):
+            content = bytearray(b"".join(batches(20 + partition)))
+            if partition % 4 == 0:
+                content[rng.randrange(200) : 210] = b"damage"
+            (folder / f"{base:020}.log").write_bytes(content)
+    (tmp_path / "t-6" / f"{0:020}.log").unlink()
+    (tmp_path / "t-6" / f"{0:020}.log").symlink_to("nowhere")
+    (tmp_path / "t-0" / f"{180:020}.log.swap").write_bytes(b"")
+    (tmp_path / "t-3" / f"{0:020}.log").write_bytes(b"")
+    (tmp_path / "replication-offset-checkpoint").write_text("damage")
+    status = alike(("dump", "{path}", *number.split(), *words.split()), path=tmp_path).status
+    assert status == (3 if number == "--tail 0" else 1)
+
+
 @pytest.mark.parametrize("isolation", ["read_committed", "read_uncommitted"])
 def test_transactions(alike, isolation):
     for name in ("txn-0", "compact-txn-0"):
         path = GOLDEN / "brokers" / "4.2.2" / name
-        alike(("dump", "{path}", "-o", "jsonl", "--isolation", isolation), path=path)
+        for number in ((), ("--head", "2"), ("--tail", "2")):
+            alike(("dump", "{path}", "-o", "jsonl", "--isolation", isolation, *number), path=path)
 
 
 def test_a_file_that_cannot_be_read_is_reported_once(tmp_path, alike):
@@ -301,6 +327,9 @@ CHOICES = [
     ([sized(MANY_HEADERS - OPENING, 1, "compressed")], Effort.HEADERS, 2, 2, 2),
     ([sized(GIB, files=ARCHIVE)], Effort.LINES, 2, 1, 2),
     ([], Effort.LINES, 2, 1, 1),
+    ([sized(50)] * (MANY_HEADERS // OPENING), Effort.COSTLY, 8, 8, 2),  # opening takes longer than reading
+    ([sized(50)] * (MANY_HEADERS // OPENING - 1), Effort.COSTLY, 8, 1, 2),
+    ([sized(50)] * (MANY_HEADERS // OPENING), Effort.HEADERS, 2, 2, 2),
 ]
 
 
@@ -322,11 +351,22 @@ def test_as_many_processes_print_as_are_worth_it(partitions, effort, processors,
     assert costs.processes_of_dump(partitions, None, effort) == 1
 
 
+def test_only_the_records_that_are_read_count(monkeypatch):
+    """With --head and --tail, the size of the other records does not matter, but the number of partitions does."""
+    monkeypatch.setattr(costs, "is_terminal", lambda: False)
+    monkeypatch.setattr(costs, "free_processors", lambda: 4)
+    monkeypatch.setattr(costs, "_are_plain", lambda _: True)
+    partitions = [sized(GIB, 3)] * (MANY_HEADERS // OPENING)
+    chosen = [costs.processes_of_dump(each, None, Effort.SOME, 1) for each in (partitions, partitions[9:])]
+    assert chosen == [4, 1]
+    assert costs.processes_of_dump(partitions[:9], None, Effort.SOME, GIB // costs.RECORD) == 4
+
+
 CHOICE = f"""{BLOCKS}
 from pathlib import Path
 from kdump.parallel import chunks
 threads = chunks.Threads
-def chosen(partitions, jobs, effort):
+def chosen(partitions, jobs, effort, per_partition):
     Path("{{folder}}/seen").write_text(effort.name)
     return 1
 def begun(count, source):
