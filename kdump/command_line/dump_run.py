@@ -101,11 +101,13 @@ class Dump:
         printer = None if self.options.count else self.printer(out)
         if printer is not None:
             printer.begin()
+        if self.stats is not None:
+            partitions = map(self.count_in, partitions)
         if printer is not None and not (self.options.stops_early or self.options.batches):
-            pairs = (reader.read_making(partition, printer.make) for partition in map(self.count_in, partitions))
+            pairs = (reader.read_making(partition, printer.make) for partition in partitions)
             found, counted = self.print_made(chain.from_iterable(pairs), printer)
         else:
-            items = (item for partition in map(self.count_in, partitions) for item in self.stream(reader, partition))
+            items = (item for partition in partitions for item in self.stream(reader, partition))
             found, counted = self.print_items(self.first(items, self.options.limit), printer)
         if printer is not None:
             printer.end()
@@ -119,12 +121,10 @@ class Dump:
     def stream(
         self, reader: PartitionReader, partition: Partition, only: tuple[Segment, ...] | None = None
     ) -> Iterator[SelectedBatch | DamagedRange]:
-        """Yield the items of a partition up to --head, or from --tail on. Without these: ``only`` of some segments."""
+        """Return the items of a partition up to --head, or from --tail on; without these of the segments ``only``."""
         if self.options.tail is not None:
             return reader.tail(partition, self.options.tail)
-        if self.options.head is not None:
-            return self.first(reader.read(partition), self.options.head)
-        return reader.read(partition, only)
+        return self.first(reader.read(partition, only), self.options.head)
 
     def print_items(self, items: Iterable[SelectedBatch | DamagedRange], printer: Printer | None) -> tuple[bool, int]:
         """Print items; report damage. Return whether there were any items, and the number of records (or batches)."""
@@ -209,10 +209,12 @@ class Dump:
     def first(
         self, items: Iterator[SelectedBatch | DamagedRange], count: int | None
     ) -> Iterator[SelectedBatch | DamagedRange]:
-        """Yield the first ``count`` records (batches with --batches), and the damage before the last of these."""
-        if count is None:
-            yield from items
-            return
+        """Return the first ``count`` records (batches with --batches), and the damage before the last of these."""
+        return items if count is None else self._first(items, count)
+
+    def _first(
+        self, items: Iterator[SelectedBatch | DamagedRange], count: int
+    ) -> Iterator[SelectedBatch | DamagedRange]:
         if count == 0:
             return
         for item in items:

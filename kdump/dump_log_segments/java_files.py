@@ -52,7 +52,7 @@ def java_split(text: str) -> list[str]:
 
 def offset_in_name(path: str) -> int:
     """Return the number before the first dot of a file name. Raises UnreadableError if there is none."""
-    return number(path, posixpath.basename(path).split(".")[0], 64)
+    return number(path, path.rpartition("/")[2].partition(".")[0], 64)
 
 
 def sibling(path: str, suffix: str) -> str:

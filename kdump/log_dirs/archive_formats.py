@@ -31,6 +31,8 @@ SUFFIXES: Final = (
     *(".tar", ".tgz", ".tar.gz", ".taz", ".tzst", ".tar.zst", ".txz", ".tar.xz", ".tbz", ".tbz2", ".tar.bz2"),
     *(".tar.lz4", ".zip"),
 )
+ENDS: Final = frozenset(suffix.rpartition(".")[2] for suffix in SUFFIXES)
+"""The parts of SUFFIXES after the last dot."""
 _COMPRESSED: Final = (".gz", ".zst", ".xz", ".bz2", ".lz4")
 _CHECKSUM: Final = slice(148, 156)
 _LARGE: Final = (b"\x80", b"\xff")

@@ -52,6 +52,9 @@ if TYPE_CHECKING:
 
 NO_SEGMENT: Final = "no segment is in this folder or below it"
 _MANY: Final = 3
+_LOG: Final = f".{file_names.LOG}"
+_MANIFEST: Final = "rsm-manifest"
+"""The suffix of the files in which plugins for remote storage describe segments."""
 _MADE: Final = {
     file_names.COPY: "a copy of",
     file_names.COPY_PART: "an incomplete copy of",
@@ -453,29 +456,37 @@ class Finder:
                 self.unread.add(name)
                 self.fail(error)
                 continue
-            inside: list[Entry] = []
-            others: list[Entry] = []
-            for entry in entries:
-                is_file = not entry.is_folder and (not entry.special or _is_special_segment(entry))
-                (inside if is_file else others).append(entry)
-            self._packed += [entry for entry in inside if entry.name.endswith(archive_formats.SUFFIXES)]
-            is_log_dir = file_names.META_PROPERTIES in [entry.name for entry in inside]
+            inside, others = _divided(entries)
+            names = [entry.name for entry in inside]
+            ends = {name.rpartition(".")[2] for name in names}
+            if not ends.isdisjoint(archive_formats.ENDS):
+                self._packed += [entry for entry in inside if entry.name.endswith(archive_formats.SUFFIXES)]
+            is_log_dir = file_names.META_PROPERTIES in names
             if is_log_dir:
                 name = Name(None, None)
-            if self._holds(inside):
+            if self.wanted.every_folder or _has_name(names, log_dirs=self.wanted.log_dirs):
                 self.found_names.add(name)
-                if self._takes(name, None) and not self._is_packed(inside, folder.path, files):
+                if self._takes(name, None) and not (_MANIFEST in ends and self._is_packed(inside, folder.path, files)):
                     found = self.partition(folder.path, name, inside, files, tuple(others))
                     # a broker does not read folders inside partition folders
                     foreign = in_partition or (in_log_dir and is_foreign(folder.name))
                     yield found._replace(foreign=True) if foreign else found
             folders = [entry for entry in others if entry.is_folder]
-            if folders and not is_log_dir:
-                folders = self._not_made_by_kdump(folders, files)
-            below = [(folder_name_in(folder.name, entry.name), entry) for entry in folders]
-            below.sort(key=_folder_order, reverse=True)
-            state = is_log_dir, not is_log_dir and (in_log_dir or in_partition)
-            left += [(named, entry, *state) for named, entry in below if self._enters(named, entry, files, is_log_dir)]
+            if folders:
+                state = is_log_dir, not is_log_dir and (in_log_dir or in_partition)
+                left += [(*below, *state) for below in self._entered(folder, folders, files, is_log_dir)]
+
+    def _entered(
+        self, above: Entry, folders: Sequence[Entry], files: Files, is_log_dir: bool
+    ) -> Iterator[tuple[Name, Entry]]:
+        """Yield the subfolders of ``above`` to read, with the names of their partitions, in reverse order."""
+        if not is_log_dir:
+            folders = self._not_made_by_kdump(folders, files)
+        below = [(folder_name_in(above.name, entry.name), entry) for entry in folders]
+        below.sort(key=_folder_order, reverse=True)
+        for name, entry in below:
+            if self._enters(name, entry, files, is_log_dir):
+                yield name, entry
 
     def _not_made_by_kdump(self, entries: Sequence[Entry], files: Files) -> list[Entry]:
         """Return entries without the folders that the commands of ``kdump check`` made. Notes report these folders."""
@@ -495,7 +506,7 @@ class Finder:
 
     def _is_packed(self, inside: Iterable[Entry], folder: str, files: Files) -> bool:
         """Return whether a plugin has compressed or encrypted the segments of a folder. If so, report the folder."""
-        if not [entry for entry in inside if entry.name.endswith(".rsm-manifest")]:
+        if not [entry for entry in inside if entry.name.endswith(f".{_MANIFEST}")]:
             return False
         from kdump.log_dirs.tiered_storage import refuse_packed
 
@@ -506,9 +517,6 @@ class Finder:
             self.fail(error)
             return True
         return False
-
-    def _holds(self, inside: list[Entry]) -> bool:
-        return self.wanted.every_folder or holds_a_log(inside, log_dirs=self.wanted.log_dirs)
 
     def _enters(self, name: Name, folder: Entry, files: Files, in_log_dir: bool) -> bool:
         """Return whether to read a subfolder. Outside a log dir, a folder like ``broker-1`` may be a log dir."""
@@ -540,7 +548,10 @@ class Finder:
         beside = {entry.name: entry.path for entry in inside}
         segments, others = [], []
         for entry in inside:
-            found = SEGMENT_NAME.fullmatch(entry.name) if f".{file_names.LOG}" in entry.name else None
+            if _LOG not in entry.name:
+                others.append(entry)
+                continue
+            found = SEGMENT_NAME.fullmatch(entry.name)
             is_short = found is not None and len(found["stem"]) < file_names.PADDED
             is_unread = is_short and file_names.opened_name(entry.name) in beside
             if is_unread:
@@ -553,7 +564,7 @@ class Finder:
                 self.note(
                     f"{files.shown(entry.path)} is left out: its suffix is that of a leftover (--leftovers reads it)"
                 )
-            elif is_unread or entry.name.endswith(f".{file_names.LOG}") or ignored_base(entry.name) is not None:
+            elif is_unread or entry.name.endswith(_LOG) or ignored_base(entry.name) is not None:
                 is_number = file_names.offset_of(entry.name) is not None
                 why = "a broker opens no file of this name" if is_number else "its name does not begin with an offset"
                 self.note(f"{files.shown(entry.path)} is left out: {why} (give its path to read it)")
@@ -639,9 +650,11 @@ def _reader_of(path: str) -> str:
 
 def holds_a_log(inside: Collection[Entry], *, log_dirs: bool) -> bool:
     """Return whether a folder with these files is a partition folder or, if ``log_dirs`` is true, a log dir."""
-    return any(_belongs(entry.name) for entry in inside) or (
-        log_dirs and any(LOG_DIR_FILE.fullmatch(entry.name) for entry in inside)
-    )
+    return _has_name([entry.name for entry in inside], log_dirs=log_dirs)
+
+
+def _has_name(names: Iterable[str], *, log_dirs: bool) -> bool:
+    return any(map(_belongs, names)) or (log_dirs and any(map(LOG_DIR_FILE.fullmatch, names)))
 
 
 def _has_segment(folder: Entry, files: Files) -> bool:
@@ -711,13 +724,10 @@ def _is_salvaged(folder: str, files: Files) -> bool:
 
 
 def _belongs(name: str) -> bool:
-    is_segment = SEGMENT_NAME.fullmatch(name) is not None or ignored_base(name) is not None
-    return is_segment or name == file_names.PARTITION_METADATA or _index_name(name)
-
-
-def _index_name(name: str) -> bool:
     stem, _, suffix = name.partition(".")
-    return suffix in SIBLINGS and stem.isdecimal()
+    if (suffix in SIBLINGS and stem.isdecimal()) or name == file_names.PARTITION_METADATA:
+        return True
+    return _LOG in name and (SEGMENT_NAME.fullmatch(name) is not None or ignored_base(name) is not None)
 
 
 def _folder_of(files: Files, entry: Entry) -> str:
@@ -757,6 +767,15 @@ def _is_brokers(segment: Segment) -> bool:
 
 def _order(segment: Segment) -> tuple[bool, int, str]:
     return (segment.base_offset is None, segment.base_offset or 0, segment.path)
+
+
+def _divided(entries: list[Entry]) -> tuple[list[Entry], list[Entry]]:
+    """Return the files of a folder, with devices that are named like segments, and its other entries."""
+    others = [entry for entry in entries if (entry.is_folder or entry.special) and not _is_special_segment(entry)]
+    if not others:
+        return entries, others
+    apart = set(map(id, others))
+    return [entry for entry in entries if id(entry) not in apart], others
 
 
 def _is_special_segment(entry: Entry) -> bool:

@@ -87,9 +87,10 @@ class BatchSelection:
         """
         self._filter, self._take, self._outcomes = wanted, take, outcomes
         self._chunks = _for_columns if for_columns else _in_chunks
-        self._offer = None if wanted.looks_into_fields and not offer_all else offer
+        looks = wanted.looks_into_fields
+        self._offer = None if looks and not offer_all else offer
         self._of_batches = take in (Take.BATCHES, Take.BATCH_RUNS)
-        self._is_lazy = kernel.COMPILED and take is not Take.RECORDS and not wanted.looks_into_fields
+        self._is_lazy = kernel.COMPILED and take is not Take.RECORDS and not looks
         self._stable = outcomes().last_stable_offset if wanted.committed and outcomes is not None else None
         self._cursor: Cursor | None = None
         self._search: DecodedSearch | None = None

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from contextlib import closing
 from itertools import dropwhile
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from operator import itemgetter
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from kdump.errors import Reporter, UnreadableError, discard
 from kdump.log_dirs import local
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
     from kdump.transaction_replay.outcomes import Outcomes, Scan
 
 M = TypeVar("M", bound="SizedResult")
+
+_ITEM: Final = itemgetter(0)
 
 
 class ReadStart(NamedTuple):
@@ -93,9 +96,8 @@ class PartitionReader:
     def read(
         self, partition: Partition, only: Sequence[Segment] | None = None
     ) -> Iterator[SelectedBatch | DamagedRange]:
-        """Yield the selected batches and the damaged ranges in file order. ``only``: read only these segments."""
-        for item, _ in self._read(partition, None, only):
-            yield item
+        """Return the selected batches and the damaged ranges in file order. ``only``: read only these segments."""
+        return map(_ITEM, self._read(partition, None, only))
 
     def read_making(
         self, partition: Partition, make: Callable[[SelectedBatch, Run], M | None]
@@ -287,8 +289,7 @@ class PartitionReader:
     def _segment(
         self, segment: Segment, selection: BatchSelection, file: SegmentFacts, part: SegmentPart | None = None
     ) -> Iterator[SelectedBatch | DamagedRange]:
-        for item, _ in self._pairs(segment, selection, file, part, None):
-            yield item
+        return map(_ITEM, self._pairs(segment, selection, file, part, None))
 
     def _pairs(
         self,
@@ -341,8 +342,7 @@ class PartitionReader:
         make: Callable[[SelectedBatch, Run], M | None] | None,
     ) -> Generator[tuple[Region, M | None], None, None]:
         span = segment_choice.byte_range(segment, source, self.filter, self.report.wrong)
-        first = self._first_byte(segment)
-        if span is not None and first is not None:
+        if span is not None and (first := self._first_byte(segment)) is not None:
             span = span._replace(start=max(span.start, first))
         runs = self._runs or selection.in_runs
         if part is not None:
@@ -363,17 +363,21 @@ class PartitionReader:
 
     def _region(
         self, region: Region, source: Source, selection: BatchSelection, file: SegmentFacts
-    ) -> Iterator[SelectedBatch | DamagedRange]:
+    ) -> Iterable[SelectedBatch | DamagedRange]:
+        if isinstance(region, RecordBatch):
+            return selection.select(region, file)
         if isinstance(region, Run):
-            yield from selection.select_run(region, file)
-        elif isinstance(region, RecordBatch):
-            yield from selection.select(region, file)
-        elif isinstance(region, Damage | Trailing):
-            damage = region.damage() if isinstance(region, Trailing) else region
-            yield DamagedRange(file, damage)
-            if self.include_damaged:
-                found = region_stream.wrong_crc(source, damage, searches=self.on_error != "stop")
-                yield from self._wrong_crc(found, selection, file)
+            return selection.select_run(region, file)
+        return self._lost(region, source, selection, file) if isinstance(region, Damage | Trailing) else ()
+
+    def _lost(
+        self, region: Damage | Trailing, source: Source, selection: BatchSelection, file: SegmentFacts
+    ) -> Iterator[SelectedBatch | DamagedRange]:
+        damage = region.damage() if isinstance(region, Trailing) else region
+        yield DamagedRange(file, damage)
+        if self.include_damaged:
+            found = region_stream.wrong_crc(source, damage, searches=self.on_error != "stop")
+            yield from self._wrong_crc(found, selection, file)
 
     def _wrong_crc(
         self, batches: Iterable[RecordBatch], selection: BatchSelection, file: SegmentFacts

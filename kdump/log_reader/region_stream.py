@@ -89,11 +89,18 @@ def _kinds(source: Source, *, runs: bool, packed: bool) -> RunKinds | None:
 def _range(
     segment: Segment, source: Source, span: Range, on_error: OnError, kinds: RunKinds | None
 ) -> Iterator[Region]:
-    """Yield the regions of a range. After damage, or if the range ends inside a batch, read to the end of the file."""
+    """Return the regions of a range. After damage, or if the range ends inside a batch, read to the end of the file."""
     start = span.start
     first_offset = segment.base_offset if start == 0 else None
-    for region in resync.read(source, start, span.end, on_error=on_error, first_offset=first_offset, runs=kinds):
-        if span.end is not None and not isinstance(region, Batches):
+    regions = resync.read(source, start, span.end, on_error=on_error, first_offset=first_offset, runs=kinds)
+    return regions if span.end is None else _whole(regions, source, start, on_error, kinds)
+
+
+def _whole(
+    regions: Iterator[Region], source: Source, start: int, on_error: OnError, kinds: RunKinds | None
+) -> Iterator[Region]:
+    for region in regions:
+        if not isinstance(region, Batches):
             start = region.position
             break
         yield region

@@ -240,20 +240,19 @@ def _names_below(paths: Iterable[str]) -> Counter[Name]:
     while left:
         path = left.pop()
         above = posixpath.basename(path)
-        found: list[str] = []
+        found: list[tuple[str, str]] = []
         try:
             with os.scandir(path) as inside:
                 for entry in inside:
                     if entry.is_symlink():
                         return Counter()
                     if entry.is_dir():
-                        found.append(entry.name)
+                        found.append((entry.name, entry.path))
         except OSError:  # the finder reports it
             continue
         counts_links = bool(found) and _links(path) in {1, len(found) + 2}
-        for name in found:
+        for name, below in found:
             names[folder_name_in(above, name)] += 1
-            below = posixpath.join(path, name)
             if not (counts_links and _links(below) == 2):
                 left.append(below)
     return names

@@ -38,6 +38,9 @@ def segments(
     ``skipped`` is called with the size (bytes) of each skipped segment. If segments after ``until`` are skipped,
     ``note`` is called with a message that they may have records with older timestamps.
     """
+    if not wanted.is_bounded:
+        yield from partition.segments
+        return
     first, last = wanted.first_offset, wanted.last_offset
     following = [*partition.segments[1:], None]
     chosen: list[Segment] = []

@@ -39,11 +39,11 @@ def java_integer(text: str, bits: int) -> int | None:
     """
     if len(text) <= _LONGEST_PLAIN and text.isascii() and text.isdecimal():
         number = int(text)
-    else:
-        found = re.fullmatch(_INTEGER, text)
-        if found is None or max(text) > "\uffff":  # a Java char has 16 bits
-            return None
-        number = int(found["sign"] + (found["digits"] or "0"))
+        return number if number.bit_length() < bits else None
+    found = re.fullmatch(_INTEGER, text)
+    if found is None or max(text) > "\uffff":  # a Java char has 16 bits
+        return None
+    number = int(found["sign"] + (found["digits"] or "0"))
     return number if -(1 << bits - 1) <= number < 1 << bits - 1 else None
 
 

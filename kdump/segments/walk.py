@@ -14,6 +14,7 @@ from kdump.formats import record_layout
 from kdump.records import log_entry, magic_0_1, magic_2
 from kdump.records.log_entry import is_sound
 from kdump.records.record_batch import RecordBatch
+from kdump.segments import batch_runs
 from kdump.segments.regions import Damage, Region, Trailing
 
 if TYPE_CHECKING:
@@ -96,8 +97,6 @@ def walk(
 
 
 def _walk_runs(start: int, end: int, window: Window, limit: int, runs: RunKinds, stop: int | None) -> Iterator[Region]:
-    from kdump.segments import batch_runs
-
     more = True
     while more:
         more = False
