@@ -113,7 +113,8 @@ class TransactionalIds(Collector):
             return None
         try:
             for record in batch.records():
-                _apply(log, record.key, record.value)
+                if reason := _apply(log, record.key, record.value):
+                    self._note(f"{TOPIC}-{log.number}: offset {record.offset}: {reason}: a broker ignores this record")
         except DamageError:
             log.is_unreadable = True
             raise
@@ -198,19 +199,29 @@ class KnownIds:
         return not self._unreadable if found is None else found.coordinator_partition not in self._unreadable
 
 
-def _apply(log: _CoordinatorLog, key: bytes | None, value: bytes | None) -> None:
-    """Apply a record: set the state of its id, or remove the id if the value is null. Raises DamageError."""
+def _apply(log: _CoordinatorLog, key: bytes | None, value: bytes | None) -> str:
+    """Apply a record: set the state of its id, or remove the id if the value is null. Raises DamageError.
+
+    Return why a broker ignores the record, or "" (``TransactionStateManager.loadTransactionMetadata`` of 4.3.1). An
+    older broker stops at an unknown version of a value, so the states are uncertain then.
+    """
     record = decode(TOPIC, key, value)
     made = None if record is None else record.key
+    if made is not None and not made.known:
+        return made.reason
     if record is None or made is None or made.values is None:
         raise DamageError("payload", f"a record of {TOPIC}: {made.reason if made else 'it has no key'}")
     transactional_id = str(made.values["transactionalId"])
     if record.value is None:
         log.ids.pop(transactional_id, None)
+    elif not record.value.known:
+        log.is_unreadable = True
+        return f"the state of transactional id {transactional_id!r}: {record.value.reason}"
     elif record.value.values is None:
         raise DamageError("payload", f"the state of transactional id {transactional_id!r}: {record.value.reason}")
     else:
         log.ids[transactional_id] = _state(transactional_id, log.number, record.value.values)
+    return ""
 
 
 def _state(transactional_id: str, number: int, values: Mapping[str, Any]) -> TransactionalId:

@@ -318,6 +318,31 @@ def test_times_that_no_calendar_has_are_numbers_and_those_to_come_are_called_so(
     assert f"the coordinator aborts the transaction at {end + 60_000} ms unless it ends earlier" in shown
 
 
+@pytest.mark.parametrize(
+    ("key", "value", "reason"),
+    [
+        (b"\0\x63new", b"\0\0", "record type 99 is unknown"),
+        (b"\xff\xff", b"\0\0", "record type -1 is unknown"),
+        (b"\0\0" + text("tx"), b"\0\x63", "the state of transactional id 'tx': version 99 of TransactionLogValue is"),
+    ],
+)
+def test_a_record_that_a_coordinator_ignores_is_no_damage(tmp_path, key, value, reason):
+    """A broker of 4.3.1 warns: Unknown message key (or value) with version 99 while loading transaction state."""
+    coordinators(tmp_path, state(0, "tx"), forge.batch([forge.record(key, value)], base_offset=1))
+    _, _, said = transactions(tmp_path)
+    assert f"note: __transaction_state-0: offset 1: {reason}" in said
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [(None, b"\0\0"), (b"", b"\0\0"), (b"\0", b"\0\0"), (b"\0\0" + text("tx"), b""), (b"\0\0\0", None)],
+)
+def test_a_record_at_which_a_coordinator_stops_is_damage(tmp_path, key, value):
+    """A broker of 4.3.1 logs "Error loading transactions from transaction log", and has only the states before it."""
+    coordinators(tmp_path, state(0, "tx"), forge.batch([forge.record(key, value)], base_offset=1))
+    assert "__transaction_state-0" in transactions(tmp_path, status=3)[2]
+
+
 @pytest.mark.parametrize(("count", "says"), [(2, ", if __transaction_state has no more partitions than 2"), (50, "")])
 def test_what_hangs_rests_on_the_number_of_coordinators(tmp_path, count, says):
     write(tmp_path, "orders-0", {0: hung()})
