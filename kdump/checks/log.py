@@ -846,7 +846,8 @@ class LogCheck:
                     made = self._decode(record.key, record.value)
                     reason = _refusal(made, self._loaded)
                     stops += [f"offset {record.offset}: {reason}"] if reason else ()
-                    unread += () if reason else _payload_faults(made, record.offset)
+                    takes_more = self._topic in COORDINATED
+                    unread += () if reason else _payload_faults(made, record.offset, takes_more=takes_more)
         except DamageError as damage:
             self._unreadable(batch, damage)
             return
@@ -961,13 +962,16 @@ def _decoder(topic: str | None) -> Callable[[bytes | None, bytes | None], Decode
     return decoder_of(topic)
 
 
+COORDINATED: Final = frozenset({CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE})
+
+
 def _loaded_versions(topic: str | None, release: tuple[int, ...]) -> Mapping[int, Versions]:
     """Return record type -> the versions of its value that the coordinator of ``topic`` can load; {} for no limit.
 
     A coordinator fails at another version, and ignores unknown types (``CoordinatorLoaderImpl``). The transaction
     coordinator of 4.3 and later also ignores unknown versions (``TransactionLog``).
     """
-    if topic not in {CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE}:
+    if topic not in COORDINATED:
         return {}
     from kdump.internal_topics.decode import COORDINATORS
     from kdump.internal_topics.schema import NEWEST, by_type
@@ -1018,11 +1022,15 @@ def _at(batch: RecordBatch, field: str) -> int:
     return batch.position + record_layout.BATCH_HEADER.offsets[field]
 
 
-def _payload_faults(made: DecodedRecord, offset: int) -> Iterator[tuple[bool, str]]:
-    """Yield a pair for each unreadable key or value: whether its type and version are known, and the reason."""
+def _payload_faults(made: DecodedRecord, offset: int, *, takes_more: bool) -> Iterator[tuple[bool, str]]:
+    """Yield a pair for each unreadable key or value: whether its type and version are known, and the reason.
+
+    ``takes_more``: the record is one of a coordinator, which ignores bytes after the fields (a broker of 4.3.1).
+    """
     for part in (made.key, made.value):
         if part is not None and part.reason:
-            yield part.known, f"offset {offset}: {part.reason}"
+            is_more = takes_more and part.values is not None
+            yield part.known and not is_more, f"offset {offset}: {part.reason}"
 
 
 def _oddities(batch: RecordBatch, record: Record, before: int | None) -> Iterator[str]:

@@ -517,6 +517,18 @@ def test_records_of_kafkas_own_topics(tmp_path):
     assert "coordinator version" in checks(place)
 
 
+@pytest.mark.parametrize("key", [b"\0\0\0\2tx", b"\0\0\0\2tx+"])
+@pytest.mark.parametrize("more", [b"", b"more"])
+def test_a_coordinator_ignores_bytes_after_the_fields_of_a_record(tmp_path, key, more):
+    """Both coordinators of 4.3.1 loaded such keys and values."""
+    place = tmp_path / "__transaction_state-0"
+    place.mkdir()
+    value = b"\0\0" + bytes(8) + bytes(2) + bytes(4) + b"\0" + bytes(4) + bytes(16)
+    (place / f"{0:020}.log").write_bytes(forge.batch([forge.record(key, value + more)]))
+    (place / f"{0:020}.index").write_bytes(b"")
+    assert "payload" not in checks(place, status=0)
+
+
 @pytest.mark.parametrize(
     ("version", "status", "release", "reason"),
     [
