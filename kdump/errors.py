@@ -233,7 +233,6 @@ def discard(_: object) -> None:
 
 
 def raise_it(error: UnreadableError) -> None:
-    """Raise the error. Readers do this by default."""
     raise error
 
 

@@ -10,6 +10,7 @@ are leftovers (``UnifiedLog``). ``<base offset>.log`` is a segment, ``<base offs
 
 from __future__ import annotations
 
+import os
 import posixpath
 import sys
 from contextlib import suppress
@@ -32,7 +33,7 @@ from kdump.log_dirs.file_names import (
     leftover_state,
     parse_folder,
 )
-from kdump.log_dirs.files import read_file
+from kdump.log_dirs.files import Entry, read_file
 from kdump.log_dirs.local import LOCAL
 from kdump.log_dirs.partition import Partition, Segment, first_offset_of
 from kdump.primitives.compression import COPIES, DEFAULT_LIMIT
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
 
     from kdump.formats.meta_properties import MetaProperties
     from kdump.log_dirs import archives
-    from kdump.log_dirs.files import Entry, Files
+    from kdump.log_dirs.files import Files
     from kdump.log_dirs.tiered_storage import RemoteStorage
 
 
@@ -617,7 +618,15 @@ def _archive(files: Files) -> archives.Archive | archives.OneFile | None:
 
 def _entries(path: str, files: Files) -> list[Entry]:
     found = files.look(path)
-    return [found] if found else [entry for name in files.glob(path) if (entry := files.look(name))]
+    return (
+        [found] if found else [entry for name in files.glob(path) if (entry := files.look(name) or _link(name, files))]
+    )
+
+
+def _link(path: str, files: Files) -> Entry | None:
+    """Return the entry of a broken link on the local disk, which only ``open`` reports; None for a deleted file."""
+    is_broken = files is LOCAL and os.path.islink(path)  # noqa: PTH114  pathlib is slow to import
+    return Entry(posixpath.basename(path), path, False, 0, path) if is_broken else None
 
 
 def _without_secret(path: str) -> str:

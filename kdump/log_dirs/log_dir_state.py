@@ -50,7 +50,7 @@ READERS: Final[dict[str, Callable[[Bytes], object]]] = {
 
 
 class LogDirState(NamedTuple):
-    """The files of a log dir. ``sound``: names of valid files, and of any marker. ``failed``: the unreadable files."""
+    """The files of a log dir with the shown ``path``. ``sound``: names of valid ones, and of any marker."""
 
     path: str
     sound: frozenset[str]

@@ -234,7 +234,6 @@ class HdfsFile:
         return int(self._reader.size)
 
     def read_at(self, size: int, position: int) -> bytes:
-        """Return ``size`` bytes from ``position`` on, or fewer at the end of the file."""
         size = min(size, self.size() - position)  # hdfs-native panics past the end
         return _one_line(lambda: bytes(self._reader.read_range(position, size))) if size > 0 else b""
 

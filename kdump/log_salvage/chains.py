@@ -36,7 +36,7 @@ AT_ONCE: Final = 1 << 20
 
 
 class BatchPlace(NamedTuple):
-    """The offsets and the position of a valid batch. ``epoch`` is its leader epoch, -1 in magic 0 and 1."""
+    """The offsets of a valid batch, and its bytes, which end at ``end``. ``epoch``: leader epoch; -1 below magic 2."""
 
     base_offset: int
     last_offset: int

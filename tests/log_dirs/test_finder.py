@@ -13,7 +13,7 @@ from kdump.errors import Reporter, UnreadableError
 from kdump.log_dirs.file_names import Name, folder_name
 from kdump.log_dirs.files import Entry
 from kdump.log_dirs.finder import Finder, Wanted
-from testing.processes import python
+from testing.processes import kdump, python
 
 BATCH = bytes.fromhex("00000000000000070000000e") + bytes(14)
 UUID = "knnxbs3FSRyKdPcSAOQC-w"
@@ -306,6 +306,14 @@ def test_globs(tmp_path):
     assert [partition.name for partition in found(f"{tmp_path}/*/*.log")[0]] == ["t-0", "t-1", "u-0"]
     _, _, (fail,) = found(f"{tmp_path}/x*")
     assert "matches nothing" in str(fail)
+
+
+@pytest.mark.parametrize("pattern", ["t-0", "t-0/*.log", "t-*/*", "*/*5.log", "t-0/{:020}.log"])
+def test_a_segment_that_is_a_broken_link_is_reported_however_it_is_named(tmp_path, pattern):
+    put(tmp_path / "t-0", "00000000000000000009.log")
+    (tmp_path / "t-0" / f"{5:020}.log").symlink_to(tmp_path / "gone")
+    paths = str(tmp_path / pattern.format(5))
+    assert kdump("dump", paths, "--count").returncode == 1
 
 
 def test_what_cannot_be_read_is_named(tmp_path):
