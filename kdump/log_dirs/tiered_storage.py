@@ -17,7 +17,7 @@ from __future__ import annotations
 import posixpath
 import re
 from dataclasses import dataclass, field
-from itertools import accumulate
+from itertools import accumulate, chain
 from typing import TYPE_CHECKING, Final
 
 from kdump.errors import (
@@ -343,26 +343,26 @@ class RemotePartitions:
 
     def __init__(self, partitions: Iterable[Partition], report: Reporter) -> None:
         self._report = report
-        self._left: dict[tuple[str | None, int | None], list[Partition]] = {}
+        self._found: dict[tuple[str | None, int | None], list[Partition]] = {}
+        self._joined: set[tuple[Files, str]] = set()
         for one in partitions:
-            self._left.setdefault((one.topic, one.partition), []).append(one)
+            self._found.setdefault((one.topic, one.partition), []).append(one)
 
     def join(self, local: Partition) -> Partition:
-        """Return a local partition, joined with the remote one of its name and (if known) topic id if there is one."""
-        there = self._left.get((local.topic, local.partition), [])
+        """Return a replica on disk, joined with the remote partition of its name and (if known) topic id, if any."""
+        there = self._found.get((local.topic, local.partition), [])
         topic_id = local_id(local, self._report) if there else None
-        for one in there:
-            if topic_id is None or topic_id == folder_id(one):
-                there.remove(one)
-                return joined(local, one)
-        return local
+        one = next((one for one in there if topic_id is None or topic_id == folder_id(one)), None)
+        if one is None:
+            return local
+        self._joined.add((one.files, one.folder))
+        return joined(local, one)
 
     def rest(self) -> Iterator[Partition]:
         """Yield the partitions that were not joined. Segments with known ends do not overlap."""
-        for partitions in self._left.values():
-            for one in partitions:
+        for one in chain.from_iterable(self._found.values()):
+            if (one.files, one.folder) not in self._joined:
                 yield each_offset_once(one)
-        self._left.clear()
 
 
 def local_id(local: Partition, report: Reporter) -> str | None:

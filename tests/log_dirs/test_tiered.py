@@ -128,6 +128,18 @@ def test_borders_of_another_leader_give_no_offset_twice(tmp_path):
     assert offsets(log_dir, "--remote", store.root) == [*range(9)]
 
 
+@pytest.mark.parametrize("first", [1, 2])
+def test_every_replica_begins_in_remote_storage_in_any_order_of_the_paths(tmp_path, first):
+    """Of the replicas, the one with the highest end offset is read: with the remote log, also if its path is last."""
+    store = Store(tmp_path / "store")
+    store.write(of(0, 6))
+    local(tmp_path / "1", 4, end=7)
+    local(tmp_path / "2", 5, end=9)
+    paths = (tmp_path / str(first), tmp_path / str(3 - first))
+    assert offsets(*paths, "--remote", store.root) == [*range(9)]
+    assert sorted(offsets(*paths, "--remote", store.root, "--every-replica")) == sorted([*range(9), *range(7)])
+
+
 def test_an_empty_path_of_remote_storage_is_not_the_working_directory(tmp_path, monkeypatch):
     log_dir = local(tmp_path / "logs", 7, end=9)
     (tmp_path / "here").mkdir()
