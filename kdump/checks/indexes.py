@@ -14,6 +14,8 @@ from kdump.formats.time_index import TimeIndex
 from kdump.log_dirs.file_names import INDEXES, LOG, TIME_INDEX, TXN_INDEX, beside_log
 from kdump.records.record_batch import Batches, RecordBatch
 from kdump.segments.batch_runs import Run
+from kdump.segments.regions import Damage
+from kdump.segments.walk import in_batch
 from kdump.transaction_replay.replay import Replay
 
 LOG_ADVICE: Final = "The log itself is damaged: copy the log before a broker starts and truncates it."
@@ -162,7 +164,7 @@ class IndexCheck:
         try:
             ended = state.replay.add(batch)
         except DamageError as damage:
-            self._markers.append(log_finding(self.files.name, batch.position, damage))
+            self._markers.append(log_finding(self.files.name, in_batch(damage, batch)))
             return
         if ended is not None:
             self.txns.ended(ended)
@@ -181,7 +183,7 @@ class IndexCheck:
             readable = False
         yield from self._markers
         if self.offsets.first_fault_of_log is not None:
-            yield log_finding(files.name, *self.offsets.first_fault_of_log)
+            yield log_finding(files.name, self.offsets.first_fault_of_log)
         if self._misnamed is not None:
             yield self._misnamed
             return
@@ -242,13 +244,13 @@ def is_preallocated(index_size: int, time_size: int) -> bool:
     return index_size > 0 and any((index_size + more) // entry * entry == time_size for more in range(step))
 
 
-def log_finding(file: str, position: int, damage: DamageError) -> Finding:
+def log_finding(file: str, damage: Damage) -> Finding:
     return Finding(
         level=Level.LOG,
         file=file,
         kind=damage.kind,
-        text=f"the batch at byte {position} cannot be read: {damage.reason}",
-        position=position + damage.position,
+        text=f"the batch at byte {damage.position} cannot be read: {damage.reason}",
+        position=damage.at,
         expected=text_of(damage.expected),
         found=text_of(damage.found),
         advice=LOG_ADVICE,

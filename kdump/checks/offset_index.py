@@ -8,7 +8,7 @@ the previous entry, so one wrong entry gives one finding.
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kdump.errors import DamageError, many
 from kdump.findings import Finding, Level
@@ -17,6 +17,10 @@ from kdump.formats.offset_index import OffsetIndex, OffsetPosition
 from kdump.primitives.wire import INT64_END
 from kdump.records.record_batch import RecordBatch
 from kdump.segments.batch_runs import Run
+from kdump.segments.walk import in_batch
+
+if TYPE_CHECKING:
+    from kdump.segments.regions import Damage
 
 ADVICE: Final = (
     "A broker can rebuild the indexes from the log. With the broker stopped, move the .index of the segment away: a "
@@ -81,7 +85,7 @@ class OffsetIndexCheck(IndexFileCheck):
         """``log_size`` is in bytes. It is None without a log; entries are then checked without it."""
         super().__init__(file)
         self.index = OffsetIndex(data, base_offset)
-        self.first_fault_of_log: tuple[int, DamageError] | None = None
+        self.first_fault_of_log: Damage | None = None
         self._log_size = log_size
         self._verdicts = bytearray(self.index.filled)
         self._rises = False
@@ -209,7 +213,7 @@ class OffsetIndexCheck(IndexFileCheck):
         try:
             return batch.base_offset
         except DamageError as damage:
-            self.first_fault_of_log = self.first_fault_of_log or (batch.position, damage)
+            self.first_fault_of_log = self.first_fault_of_log or in_batch(damage, batch)
             return None
 
     def _append_ends(self, slot: int, last: int) -> None:

@@ -305,7 +305,7 @@ class _IndexPass:
         try:
             self._checker.add(batches)
         except DamageError as damage:
-            self.ends = [log_finding(self._checker.files.name, batches.position, damage)]
+            self.ends = [log_finding(self._checker.files.name, walk.as_region(damage, batches.position, batches.size))]
             return False
         return True
 

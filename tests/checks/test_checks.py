@@ -1,5 +1,6 @@
 """Indexes and their log: healthy ones cause no finding, and each damage is reported with its entry."""
 
+import gzip
 import struct
 from copy import deepcopy
 from types import SimpleNamespace
@@ -278,6 +279,17 @@ def test_wrappers_are_unpacked_for_their_first_offset():
     broken = log.replace(b"\x1f\x8b", b"\x1f\x8c")
     found = check(broken, offsets((106, at[2])), newest)
     assert [(level, kind) for level, kind in ((f.level, f.kind) for f in found) if level is Level.LOG]
+
+
+def test_damage_inside_a_wrapper_is_placed_at_the_wrapper():
+    first = forge.entry(BASE, forge.message(1, None, b"v", timestamp=1000))
+    many = b"".join(forge.entry(n, forge.message(1, None, b"v", timestamp=1000)) for n in range(100))
+    packed = forge.message(1, None, gzip.compress(many + bytes(20)), attributes=1, timestamp=1000)
+    log = first + forge.entry(BASE + 100, packed)
+    found = check(log, offsets((BASE + 1, len(first))), times((1000, BASE + 100)))
+    (damage,) = (one for one in found if one.level is Level.LOG)
+    assert damage.position == len(first)
+    assert damage.text.startswith(f"the batch at byte {len(first)} cannot be read: ")
 
 
 def txns(log=TXN_LOG):
