@@ -168,6 +168,9 @@ def spark(tmp_path_factory) -> Iterator:
         "spark.sql.warehouse.dir": str(place / "warehouse"),
         "spark.local.dir": str(place),
         "spark.log.level": "ERROR",
+        # Queries of few rows: Spark would write and compile Java code for longer than it runs. Other processes do it.
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     }
     builder = SparkSession.builder.master("local[2]").appName("kdump tests")
     for name, value in settings.items():
