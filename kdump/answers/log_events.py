@@ -84,10 +84,10 @@ class LogEvents(Collector):
 
     def _add(self, what: str, at_ms: int | None, offset: int | None, text: str) -> None:
         place = self._place
-        if place is None or place.key is None:
+        if place is None or (key := place.key) is None:
             return
         known = at_ms if at_ms is not None and at_ms >= 0 else None
-        self._events.append(LogEvent(known, what, *place.key, place.log_dir.path, offset, text))
+        self._events.append(LogEvent(known, what, *key, place.log_dir.path, offset, text))
         if len(self._events) >= 2 * MOST:
             self._events = _limited(self._events)
 
@@ -187,7 +187,7 @@ class DamagedRanges(Collector):
 
     def begin(self, place: Place) -> Needs:
         self._key = place.key
-        return Needs.FILES if place.key is None else Needs.HEADERS
+        return Needs.FILES if self._key is None else Needs.HEADERS
 
     def turn_to(self, segment: Segment) -> None:
         self._segment = segment

@@ -241,14 +241,14 @@ def _snapshots(place: Place) -> Iterator[ProducerSnapshot]:
         name = posixpath.basename(path)
         offset = file_names.offset_of(name)
         if offset is not None and name.partition(".")[2] == file_names.PRODUCER_SNAPSHOT:
-            found[offset] = path
-    for offset in sorted(found, reverse=True):
-        path = partition.files.shown(found[offset])
+            found[offset] = name, path
+    for offset, (name, own) in sorted(found.items(), reverse=True):
+        path = partition.files.shown(own)
         try:
-            if (known := place.known(posixpath.basename(found[offset]))) is not None:
+            if (known := place.known(name)) is not None:
                 yield ProducerSnapshot(offset, path, known)
                 continue
-            data = read_file(partition.files, found[offset])
+            data = read_file(partition.files, own)
             if not data:
                 place.report.note(f"{path}: not used, because it is empty (for example after the broker was killed)")
                 continue

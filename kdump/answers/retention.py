@@ -131,7 +131,8 @@ class Retention(Collector):
 
     def begin(self, place: Place) -> Needs | Reading:
         self._place, self._active, self._takes, self._largest = None, None, False, -1
-        if place.key is None or place.key[0] == cluster_metadata.TOPIC:
+        key = place.key
+        if key is None or key[0] == cluster_metadata.TOPIC:
             return Needs.FILES
         self._place, self._active = place, unclean_end(place)
         if self._active is None:
@@ -151,9 +152,9 @@ class Retention(Collector):
 
     def end(self) -> None:
         place, self._place, self._active = self._place, None, None
-        if place is not None and place.key is not None:
+        if place is not None and (key := place.key) is not None:
             facts = log_facts(place, self._largest)
-            self._found.append((place.key, place.log_dir.path, place.log_dir.broker_id, facts))
+            self._found.append((key, place.log_dir.path, place.log_dir.broker_id, facts))
 
     def merge(self, other: Retention) -> None:
         self._found += other._found

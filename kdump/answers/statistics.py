@@ -252,9 +252,10 @@ class Statistics(Collector):
         self._hours: dict[tuple[str, int], dict[int, Sum]] = defaultdict(partial(defaultdict, Sum))
 
     def begin(self, place: Place) -> Needs:
-        if place.key is None:
+        key = place.key
+        if key is None:
             return Needs.FILES
-        self._partition = PartitionSums(*place.key, place.log_dir.path)
+        self._partition = PartitionSums(*key, place.log_dir.path)
         self._partition.records = RecordSums(self._top) if self._with_records else None
         self._is_spare = bool(self._spares) and _first_file(place.partition) in self._spares
         if not self._is_spare:

@@ -211,11 +211,11 @@ class Transactions(Collector):
         self._ids.end()
         place, replay = self._place, self._replay
         self._place = self._replay = None
-        if place is None or replay is None or place.key is None:
+        if place is None or replay is None or (key := place.key) is None:
             return
         replay.end()
         files, state = place.partition.files, replay.state
-        self._found.setdefault(place.key, []).append(
+        self._found.setdefault(key, []).append(
             _Replica(
                 files.shown(place.partition.folder),
                 place.log_dir.path,
