@@ -144,10 +144,7 @@ def prepared(
     release: str | None = None,
     configs: Mapping[str, str] | None = None,
 ) -> tuple[CheckedPaths, CheckOptions]:
-    """Return the input of a check, and ``how`` with facts of the release, the log dirs and the metadata log.
-
-    ``fail`` gets StoreErrors. Raises UsageError.
-    """
+    """Return the input of a check, and ``how`` with all facts. ``fail`` gets StoreErrors. Raises UsageError."""
     given = configs or {}
     options = partial(_options, release, given, wanted, how.interval)
     brokers: Sequence[BrokerDirs] = ()

@@ -263,10 +263,7 @@ class Statistics(Collector):
         return Needs.RECORDS if self._with_records else Needs.HEADERS
 
     def add(self, batches: Batches) -> int | None:
-        """Add the batches before the first one that cannot be read as far as needed, and return their number.
-
-        Raises DamageError for such a batch outside a run.
-        """
+        """Add the batches before the first unreadable one; return their number. Raises DamageError outside a run."""
         partition = self._partition
         if partition is None:
             return None

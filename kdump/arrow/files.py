@@ -194,10 +194,7 @@ class TableResult:
         raise NotImplementedError
 
     def to_pandas(self) -> Any:
-        """Return the table of :meth:`to_arrow` as a pandas DataFrame. Requires pandas.
-
-        Integers are exact: a column of integers with nulls has a type such as ``Int64``.
-        """
+        """Return :meth:`to_arrow` as a DataFrame; integers with nulls have a type such as ``Int64``. Needs pandas."""
         return to_pandas(self.to_arrow())
 
     def to_polars(self) -> Any:

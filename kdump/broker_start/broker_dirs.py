@@ -324,10 +324,7 @@ class BrokerDirs:
 
     @property
     def is_zookeeper(self) -> bool:
-        """Whether the log dirs belong to a broker with ZooKeeper.
-
-        Each readable ``meta.properties`` has version 0, one has a broker.id, and no log dir has a file of KRaft.
-        """
+        """Whether each ``meta.properties`` has version 0, one has a broker.id, and there is no file of KRaft."""
         there = [each.ids for each in self.ids if each.ids is not None]
         has_id = any(ids.node_id is not None for ids in there) and not self.is_kraft
         return has_id and not any(names(each) & KRAFT_FILES for each in self.log_dirs)

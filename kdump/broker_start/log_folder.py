@@ -149,10 +149,7 @@ class LogDirFiles:
         return self.files is LOCAL and os.path.islink(os.path.realpath(entry.path))  # noqa: PTH114  as below
 
     def blocked(self, entry: "Entry | None") -> StartCause | None:
-        """Return the cause if an entry is in the place of a file, and a broker cannot open or create the file there.
-
-        A broker creates the missing target of a link, if the folder of the target exists.
-        """
+        """Return the cause if no file can be opened or made in the place of an entry. A link's target is made."""
         if entry is None or (entry.is_regular and not self.is_dangling(entry)):
             return None
         what = entry.special or "folder"
@@ -360,10 +357,7 @@ def load(folder: LogFolder, how: Loading) -> LogStart:
 
 
 def blocked_epochs(folder: LogFolder) -> StartCause | None:
-    """Return the cause if a broker cannot write the leader epochs: the log dir goes offline at the next new epoch.
-
-    Source: ``CheckpointFile.write``. It first writes a file with the suffix ``.tmp``.
-    """
+    """Return the cause if a folder is in the place of the ``.tmp`` file of the leader epochs (CheckpointFile.write)."""
     return folder.log_dir.blocked(folder.inside.get(f"{file_names.LEADER_EPOCHS}.{file_names.TMP}"))
 
 

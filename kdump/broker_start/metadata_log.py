@@ -154,10 +154,7 @@ def _quorum_state(folder: log_folder.LogFolder) -> tuple[tuple[int, ...], list[S
 
 
 def _blocked(folder: log_folder.LogFolder) -> Iterator[StartCause]:
-    """Yield the causes if the node cannot write its leader epochs or its vote, as it does during each start.
-
-    FileQuorumStateStore first deletes what is in the place of ``quorum-state.tmp``.
-    """
+    """Yield the causes if the node cannot write its leader epochs, or cannot delete ``quorum-state.tmp`` and vote."""
     if (epochs := log_folder.blocked_epochs(folder)) is not None:
         yield epochs
     entry = folder.inside.get(f"{file_names.QUORUM_STATE}.{file_names.TMP}")

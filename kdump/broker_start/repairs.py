@@ -354,10 +354,7 @@ class Repairs:
 
 
 def _swap(cause: StartCause) -> str | None:
-    """Return the path of the ``.log.swap`` file that prevents the start; None for another file.
-
-    The broker has renamed the file before it fails to split the segment.
-    """
+    """Return the ``.log.swap`` file that prevents the start, renamed before a split failed; None for another file."""
     file, suffix = cause.file or "", f".{file_names.LOG}.{file_names.SWAP}"
     renamed = f"{file}.{file_names.SWAP}"
     return next((each for each in (file, renamed) if each.endswith(suffix) and cause.text.startswith(f"{each},")), None)

@@ -99,10 +99,7 @@ class Started:
         """The name of the broker in sentences. It has the cluster id if the paths have log dirs of several clusters."""
 
     def join(self, found: list[Finding]) -> list[Finding]:
-        """Return the findings to add to ``found``.
-
-        If ``found`` has a fatal finding on a file, another one is left out. Its commands replace those of the first.
-        """
+        """Return the findings to add to ``found``: a second fatal one on a file only replaces the commands there."""
         new = []
         for one in self.findings:
             same = (at for at, held in enumerate(found) if one.fatal and held.fatal and held.file == one.file)

@@ -415,10 +415,7 @@ def _pattern(text: str) -> re.Pattern[bytes]:
 
 
 def redacted_fields(redact: Sequence[str], decode: str) -> tuple[str, ...]:
-    """Return the fields of --redact (empty: none, or whole payloads).
-
-    Raises UsageError for names that are not fields, and for fields without --decode.
-    """
+    """Return the fields of --redact (empty: none, or whole payloads). Raises UsageError: wrong names, no --decode."""
     from kdump.rows.columns import decoded_field
 
     fields = tuple(part.strip() for word in redact for part in word.split(",") if part.strip())

@@ -66,10 +66,7 @@ def command(
 
 
 def _count(run: Session, topic: str, paths: tuple[str, ...]) -> int:
-    """Return the number of a topic's partitions; 0 if none is found and a path is unreadable.
-
-    Raises UsageError if a partition is absent, or if readable paths have none.
-    """
+    """Return the number of partitions; 0 if a path is unreadable and none is found. Raises UsageError."""
     folders = Finder(Wanted(topics=(topic,)), run.report, brief=True).find(paths)
     found = topic_partitions(one.partition for one in folders)
     if found.missing:

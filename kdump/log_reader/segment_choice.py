@@ -99,10 +99,7 @@ def _stored(segment: Segment) -> int | None:
 
 
 class CheckpointOffsets:
-    """Reads the high watermarks and log start offsets in the checkpoint files of log dirs, each file once.
-
-    A malformed file is reported as damage, an unreadable file as a failure.
-    """
+    """Reads high watermarks and log starts in checkpoint files, each once. Reports damaged and unreadable files."""
 
     def __init__(self, report: Reporter = RAISING) -> None:
         readers = {name: READERS[name] for name in (HIGH_WATERMARKS, LOG_STARTS)}

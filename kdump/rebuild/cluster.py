@@ -388,10 +388,7 @@ def _planned(
 
 
 def _remote_logs(volumes: Volumes) -> dict[tuple[bytes | None, int], RemoteLog]:
-    """Return topic id and partition -> the log in remote storage, by ``__remote_log_metadata``.
-
-    Unreadable files are skipped: the plan of that topic reports them.
-    """
+    """Return topic id and partition -> remote log. Unreadable files are skipped: the topic's plan reports them."""
     live = (folder.partition for folder in volumes.folders if not folder.state)
     found: dict[tuple[bytes | None, int], list[RemoteSegment]] = {}
     for one in remote_segments.of_partitions(live, SILENT).segments.values():

@@ -59,10 +59,7 @@ class RemoteLog(NamedTuple):
 
 
 class WantedPartition(NamedTuple):
-    """A partition and its copies, live ones first.
-
-    ``known_end``: without a copy, the end offset in other files. ``remote``: the log in remote storage.
-    """
+    """A partition and its copies, live ones first. Without copies ``known_end`` may have its end offset."""
 
     topic: str
     topic_id: bytes | None

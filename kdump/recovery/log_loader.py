@@ -525,10 +525,7 @@ def _loads_by_recovery(each: Segment) -> bool:
 
 
 def _recover(each: Segment, interval: int, state: OpenTransactions, rules: LoaderRules) -> _Recovered:
-    """Recover a segment as ``LogSegment.recover`` does, and add its batches to the producer state.
-
-    Raises OffsetOverflowError, _BackwardsError and FailsError.
-    """
+    """Do ``LogSegment.recover``. Raises OffsetOverflowError, _BackwardsError and FailsError."""
     from kdump.recovery.index_builder import IndexBuilder
 
     index = IndexBuilder(base_of(each), interval=interval)

@@ -85,10 +85,7 @@ def _shares(counts: Iterable[int]) -> Iterator[int]:
 
 
 class GroupWriters(TopicLogs):
-    """Ranks groups by their records in ``__consumer_offsets``. ``takes`` returns whether to rank a group id.
-
-    ``takes_partition``: see :class:`WriterLog`.
-    """
+    """Ranks the groups that ``takes`` selects by records in ``__consumer_offsets``. See also :class:`WriterLog`."""
 
     def __init__(
         self,

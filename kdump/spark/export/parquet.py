@@ -160,10 +160,7 @@ def write(
     layout: FolderLayout,
     parts: Parts,
 ) -> Counted:
-    """Write the records of splits into ``output``, a prepared folder; return the counts of each split.
-
-    Raises the errors of tasks, and UnreadableError if a file cannot be written.
-    """
+    """Write the records of splits into ``output``, a prepared folder; return their counts. Raises their errors."""
     output.make()
     groups = planning.group(splits, options) or [[]]
     tasks = spark.sparkContext.parallelize(list(enumerate(groups)), len(groups))

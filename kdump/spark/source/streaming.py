@@ -127,10 +127,7 @@ def _initial(options: SourceOptions, note: Callable[[str], None], listings: List
 
 
 def ends(options: SourceOptions, start: Offsets | None = None, listings: Listings | None = None) -> Ends:
-    """Return the log end offset of each folder.
-
-    Raises UnreadableError, with ``failOnDataLoss`` also if records after ``start`` have disappeared (``listings``).
-    """
+    """Return the end of each log. Raises UnreadableError, with ``failOnDataLoss`` also for lost records."""
     known, marks = listings or Listings(), {key: Mark(**fields) for key, fields in (start or {}).items()}
     return _until_still(lambda _: _ends(options, marks, known), options)
 
